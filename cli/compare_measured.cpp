@@ -15,6 +15,7 @@
 #include "cli/table_notes.h"
 #include "core/units.h"
 #include "formats/machine.h"
+#include "formats/measured_machine.h"
 #include "formats/measured_tables.h"
 #include "nccl/choice.h"
 #include "report/outcomes.h"
@@ -179,11 +180,14 @@ void compare_tables(LogComparison& comparison, const Console& console, const Mea
       continue;
     }
     for (const std::string& note : table.notes) say(console, "note: " + printable(note));
+    for (const std::string& note : {different_gpus(table, machine), unknown_gpus(table, machine)}) {
+      if (!note.empty()) say(console, "note: " + note);
+    }
     Query question = sweep.question;
     // Who knows the collective knows the ranks, where several collectives fit.
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
     place_ranks_of(notes_to(console), table, ranks, machine, log.file, question);
-    read_launch(notes_to(console), table, choice.of_launch, question);
+    read_launch(notes_to(console), table, choice.of_launch, machine, question);
     std::vector<Comparison> rows;
     for (const bool in_place : {false, true}) {
       if (choice.only_in_place && !in_place) continue;

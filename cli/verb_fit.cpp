@@ -144,7 +144,10 @@ const Verb& fit_verb() {
       "Logs of several collectives determine more than one log. --output writes a profile, which "
       "every --profile accepts by the name of its file, --profile of another fit too. "
       "docs/fitting.md explains how it is done.",
-      {"LOG", "output of nccl-tests or rccl-tests, text or JSON", WordKind::file, 1, 100},
+      {"LOG",
+       "output of nccl-tests or rccl-tests, text or JSON; allgather=LOG where it does not name its "
+       "test",
+       WordKind::file, 1, 100},
       {{"--topology"},
        {"--gpus", "all"},
        {"--links", "all"},
@@ -161,6 +164,8 @@ const Verb& fit_verb() {
        {"--csv"}},
       {{"fit allreduce.log allgather.log --topology dgx-a100 --output fitted.yaml",
         "what these logs say of NCCL on this machine"},
+       {"fit allgather=a.log broadcast=b.log --topology dgx-a100",
+        "logs that do not say which collective they are about"},
        {"fit h100.log --topology dgx-h100 --gpus 0-3 --launch single --nccl-version 2.21",
         "a log that says neither that one process drove all GPUs nor which NCCL that was"},
        {"fit later.log --topology dgx-a100 --profile ./fitted.yaml --output fitted.yaml --plot "

@@ -29,15 +29,27 @@ bool can_be(const std::string& listed, const std::string& model) {
   return !(listed.ends_with("-pcie") && model.find("-sxm") != std::string::npos);
 }
 
-}  // namespace
-
-std::string different_gpus(const MeasuredTable& table, const Topology& machine) {
+/// Each once; none where one of them is not known.
+std::vector<std::string> models_of(const Topology& machine) {
   std::vector<std::string> models;
   for (const NodeId gpu : machine.gpus()) {
     const std::string& model = machine.node(gpu).model;
     if (model.empty()) return {};
     if (std::ranges::count(models, model) == 0) models.push_back(model);
   }
+  return models;
+}
+
+/// Whether a name that nobody knows is one of such a GPU nevertheless: "mi250x/mi250".
+bool names(const std::string& listed, const std::string& model) {
+  return listed.starts_with(first_word(model));
+}
+
+}  // namespace
+
+std::string different_gpus(const MeasuredTable& table, const Topology& machine) {
+  const std::vector<std::string> models = models_of(machine);
+  if (models.empty()) return {};
   for (const MeasuredRank& rank : table.listed) {
     const std::string listed = model_of_device(rank.model);
     if (listed.empty() || std::ranges::any_of(models, [&](const std::string& model) {
@@ -47,6 +59,19 @@ std::string different_gpus(const MeasuredTable& table, const Topology& machine) 
     }
     return fmt::format("rank {} ran on {}, and the GPUs of {} are {}", rank.rank, quote(rank.model),
                        machine.name, join(models, ", "));
+  }
+  return {};
+}
+
+std::string unknown_gpus(const MeasuredTable& table, const Topology& machine) {
+  const std::vector<std::string> models = models_of(machine);
+  for (const MeasuredRank& rank : table.listed) {
+    const std::string listed = model_of_device(rank.model);
+    const auto is_named = [&](const std::string& model) { return names(listed, model); };
+    if (listed.empty() || models.empty() || is_known(listed)) continue;
+    if (std::ranges::any_of(models, is_named)) continue;
+    return fmt::format("rank {} ran on {}, of which nothing is known: taken for {}, the GPUs of {}",
+                       rank.rank, quote(rank.model), join(models, ", "), machine.name);
   }
   return {};
 }

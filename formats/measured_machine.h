@@ -12,4 +12,9 @@ namespace espalier {
 /// HBM3, and dgx-a100 has a100-sxm4". Empty where they can, and where either of them is not known.
 std::string different_gpus(const MeasuredTable& table, const Topology& machine);
 
+/// What to tell of GPUs that a table lists and nobody knows, of which the machine's may be others:
+/// "rank 0 ran on 'NVIDIA GH200 120GB', of which nothing is known: taken for h100-sxm5". Empty
+/// where there are none.
+std::string unknown_gpus(const MeasuredTable& table, const Topology& machine);
+
 }  // namespace espalier

@@ -33,6 +33,13 @@ constexpr int kMaxSteps = 20;
 constexpr double kMaxDamping = 1e2;
 /// A step that lowers the loss by less than this share is the last one.
 constexpr double kLeastGain = 1e-3;
+/// So many measurements of neighbouring sizes have one error of the model in common, and say no
+/// more of a constant than one does: estimate.
+constexpr double kAlike = 2;
+/// A measurement that has this share of the squares of all slopes says alone what a constant is.
+constexpr double kMostOfOne = 0.98;
+/// Steps towards the likeliest constants, of which each weighs them anew.
+constexpr int kMaxWeighings = 100;
 /// A measurement that decides a constant alone has no error of its own; it counts this many times.
 constexpr double kLeastFreedom = 0.1;
 /// A constant that does not matter lowers the sum of squares by less than this many times the
@@ -83,6 +90,8 @@ class Fitter {
     // Only now is it known what the measurements are off by, and with it what else they determine.
     while (add_one()) {
     }
+    free_ = constants_;
+    hold_back();
     return result();
   }
 
@@ -101,7 +110,8 @@ class Fitter {
   bool add_one() {
     for (std::size_t index = 0; index < constants_.size(); ++index) {
       const Determined state = found_[index].determined;
-      const bool was_dropped = state == Determined::uncertain || state == Determined::confounded;
+      const bool was_dropped = state == Determined::uncertain || state == Determined::confounded ||
+                               state == Determined::one_time;
       if (!was_dropped) continue;
       if (!is_over() && may_gain(index) && add(index)) return true;
       // It was dropped when it was not known yet what the measurements are off by.
@@ -221,10 +231,10 @@ class Fitter {
     return slopes_.transpose() * weights.asDiagonal() * slopes_;
   }
 
-  /// Of the logarithms of constants with these slopes. Every measurement counts with its own error,
-  /// because those of small messages are seldom as large as those of large ones: the "sandwich"
-  /// HC3 of MacKinnon and White, Journal of Econometrics 29, 1985. `assumed`: a scatter to count
-  /// instead, while errors are yet to be fitted away.
+  /// Of the logarithms of constants with these slopes. Every measurement counts with its own error:
+  /// the "sandwich" HC3 of MacKinnon and White, Journal of Econometrics 29, 1985. As far as it
+  /// decides its own prediction (its leverage), that error says nothing, and the scatter of all
+  /// stands for it. `assumed`: a scatter to count instead, while errors are yet to be fitted away.
   Eigen::MatrixXd covariance(const Eigen::MatrixXd& slopes, std::optional<double> assumed) const {
     const double scatter = scatter_of(errors_, 0);
     const Eigen::VectorXd weights = this->weights(scatter);
@@ -234,13 +244,15 @@ class Fitter {
     const Eigen::MatrixXd inverse =
         normal.ldlt().solve(Eigen::MatrixXd::Identity(normal.rows(), normal.cols()));
     if (assumed) return *assumed * *assumed * inverse;
+    const double of_all = scatter_of(errors_, active_.size());
     Eigen::VectorXd variances(slopes.rows());
     for (Eigen::Index row = 0; row < slopes.rows(); ++row) {
       const double leverage =
           weights(row) * slopes.row(row) * inverse * slopes.row(row).transpose();
       const double error = errors_[static_cast<std::size_t>(row)] * weights(row);
       const double alone = error / std::max(1 - leverage, kLeastFreedom);
-      variances(row) = std::max(alone * alone, kLeastScatter * kLeastScatter);
+      variances(row) =
+          std::max({alone * alone, leverage * of_all * of_all, kLeastScatter * kLeastScatter});
     }
     const double sharper = weights.mean() / share_within(scatter);
     return sharper * sharper *
@@ -271,7 +283,7 @@ class Fitter {
   /// the later one. False when there is nothing to be taken out.
   bool drop_uncertain(std::optional<double> assumed) {
     if (active_.empty()) return false;
-    if (drop_without_effect()) return true;
+    if (drop_without_effect() || drop_of_one_time()) return true;
     const double widest_allowed = std::log1p(kWidestInterval);
     const Eigen::MatrixXd covariance = this->covariance(slopes_, assumed);
     const Eigen::VectorXd halves = half_widths(covariance);
@@ -316,6 +328,19 @@ class Fitter {
       const auto slopes = slopes_.col(static_cast<Eigen::Index>(column));
       if (slopes.cwiseAbs().maxCoeff() >= kNoEffect) continue;
       found_[active_[column]].determined = Determined::no_effect;
+      put_back(column);
+      return true;
+    }
+    return false;
+  }
+
+  /// A constant on which a single measurement depends: that one would meet its prediction whatever
+  /// it is off by.
+  bool drop_of_one_time() {
+    for (std::size_t column = active_.size(); column-- > 0;) {
+      const Eigen::VectorXd squares = slopes_.col(static_cast<Eigen::Index>(column)).cwiseAbs2();
+      if (squares.maxCoeff() < kMostOfOne * squares.sum()) continue;
+      found_[active_[column]].determined = Determined::one_time;
       put_back(column);
       return true;
     }
@@ -417,18 +442,119 @@ class Fitter {
     return false;
   }
 
+  /// The weights of what is known of the active constants, beside measurements of one variance: of
+  /// Geman and McClure's loss, which a change of many times the spread does not enlarge any more
+  /// (Bulletin of the International Statistical Institute 52, 1987).
+  Eigen::VectorXd prior_weights(const Eigen::VectorXd& moved, double variance) const {
+    Eigen::VectorXd all = Eigen::VectorXd::Zero(moved.size());
+    for (Eigen::Index at = 0; at < moved.size() && !problem_.spread.empty(); ++at) {
+      const double spread = problem_.spread[active_[static_cast<std::size_t>(at)]];
+      if (spread <= 0) continue;
+      const double size = moved(at) / spread;
+      all(at) = kSureGain * variance / std::pow(spread * (1 + size * size), 2);
+    }
+    return all;
+  }
+
+  double variance_alike() const {
+    const double scatter = scatter_of(errors_, active_.size());
+    return kAlike * scatter * scatter;
+  }
+
+  /// What the active constants have moved by.
+  Eigen::VectorXd moved() const {
+    Eigen::VectorXd all(static_cast<Eigen::Index>(active_.size()));
+    for (std::size_t at = 0; at < active_.size(); ++at) {
+      const std::size_t index = active_[at];
+      all(static_cast<Eigen::Index>(at)) = std::log(constants_[index] / problem_.start[index]);
+    }
+    return all;
+  }
+
+  /// The likeliest logarithms of changes that weighing leads to from these. `free`: those by the
+  /// measurements alone, by whose slopes it goes.
+  Eigen::VectorXd likeliest_from(Eigen::VectorXd changes, const Eigen::MatrixXd& normal,
+                                 const Eigen::VectorXd& free) const {
+    for (int weighing = 0; weighing < kMaxWeighings; ++weighing) {
+      Eigen::MatrixXd both = normal;
+      both.diagonal() += prior_weights(changes, variance_alike());
+      changes = both.ldlt().solve(normal * free);
+    }
+    return changes;
+  }
+
+  /// The sum of squares with such changes, in variances, and what is known of the constants.
+  double cost_of(const Eigen::VectorXd& changes, const Eigen::MatrixXd& normal,
+                 const Eigen::VectorXd& free) const {
+    double cost = (changes - free).dot(normal * (changes - free)) / variance_alike();
+    for (Eigen::Index at = 0; at < changes.size(); ++at) {
+      const double spread = problem_.spread[active_[static_cast<std::size_t>(at)]];
+      const double square = spread > 0 ? std::pow(changes(at) / spread, 2) : 0;
+      cost += kSureGain * square / (1 + square);
+    }
+    return cost;
+  }
+
+  /// Takes constants back towards the values they had, to the likeliest place. There may be several
+  /// that are likelier than those around them: some constants where the measurements have them, the
+  /// others nearly where they were.
+  void hold_back() {
+    if (active_.empty() || !knows_slopes() || problem_.spread.empty()) return;
+    Eigen::MatrixXd normal = normal_matrix(weights(scatter_of(errors_, active_.size())));
+    normal.diagonal().array() += kRidge * normal.trace() + std::numeric_limits<double>::min();
+    const Eigen::VectorXd free = moved();
+    Eigen::VectorXd held = likeliest_from(free, normal, free);
+    for (Eigen::Index at = 0; at < held.size(); ++at) {
+      Eigen::VectorXd other = held;
+      other(at) = 0;
+      other = likeliest_from(other, normal, free);
+      if (cost_of(other, normal, free) < cost_of(held, normal, free)) held = other;
+    }
+    for (std::size_t at = 0; at < active_.size(); ++at) {
+      const std::size_t index = active_[at];
+      const double value = problem_.start[index] * std::exp(held(static_cast<Eigen::Index>(at)));
+      constants_[index] = std::clamp(value, problem_.lower[index], problem_.upper[index]);
+    }
+    if (!is_cut_short_) {
+      errors_ = ask(constants_);
+      return;
+    }
+    const Eigen::VectorXd change = slopes_ * (held - free);
+    for (std::size_t row = 0; row < rows(); ++row) {
+      errors_[row] += change(static_cast<Eigen::Index>(row));
+    }
+  }
+
+  std::vector<double> leverages() const {
+    std::vector<double> all(rows(), 0);
+    if (active_.empty() || !knows_slopes()) return all;
+    const Eigen::VectorXd weights = this->weights(scatter_of(errors_, active_.size()));
+    Eigen::MatrixXd normal = normal_matrix(weights);
+    normal.diagonal() += prior_weights(moved(), variance_alike());
+    normal.diagonal().array() += kRidge * normal.trace() + std::numeric_limits<double>::min();
+    const Eigen::LDLT<Eigen::MatrixXd> solver = normal.ldlt();
+    for (Eigen::Index row = 0; row < slopes_.rows(); ++row) {
+      const Eigen::VectorXd slopes = slopes_.row(row).transpose();
+      all[static_cast<std::size_t>(row)] =
+          std::clamp(weights(row) * slopes.dot(solver.solve(slopes)), 0.0, 1.0);
+    }
+    return all;
+  }
+
   LeastSquaresFit result() {
     LeastSquaresFit fit;
+    fit.leverage = leverages();
     fit.scatter = scatter_of(errors_, active_.size());
     fit.is_cut_short = is_cut_short_;
     if (!active_.empty()) {
       const Eigen::VectorXd halves = half_widths(covariance(slopes_, std::nullopt));
       for (std::size_t column = 0; column < active_.size(); ++column) {
         const double half = halves(static_cast<Eigen::Index>(column));
-        FittedValue& found = found_[active_[column]];
+        const std::size_t index = active_[column];
+        FittedValue& found = found_[index];
         found.determined = Determined::yes;
-        found.low = constants_[active_[column]] * std::exp(-half);
-        found.high = constants_[active_[column]] * std::exp(half);
+        found.low = std::min(constants_[index], free_[index]) * std::exp(-half);
+        found.high = std::max(constants_[index], free_[index]) * std::exp(half);
       }
     }
     for (std::size_t index = 0; index < constants_.size(); ++index) {
@@ -442,6 +568,7 @@ class Fitter {
   const LeastSquaresProblem& problem_;
   std::vector<double> constants_;
   std::vector<FittedValue> found_;
+  std::vector<double> free_;         ///< `constants_` by the measurements alone
   std::vector<double> asked_;        ///< constants whose errors were asked last
   std::vector<double> errors_;       ///< with `constants_`
   std::vector<std::size_t> active_;  ///< constants that are being fitted

@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "core/words.h"
 #include "formats/measured_machine.h"
+#include "nccl/machine.h"
 #include "nccl/version.h"
 #include "planner/bounds.h"
 #include "run/launch.h"
@@ -20,6 +21,22 @@
 namespace espalier {
 namespace {
 
+/// A log, and the collective of its tables that count; nothing: all.
+struct AskedLog {
+  std::string file;
+  std::optional<Collective> collective;
+};
+
+/// "allgather=FILE" or "FILE", whose name may have such signs, too.
+AskedLog asked_log(const std::string& word, std::optional<Collective> otherwise) {
+  const std::size_t sign = word.find('=');
+  if (sign != std::string::npos) {
+    const auto named = parse_collective(std::string_view(word).substr(0, sign));
+    if (named) return {word.substr(sign + 1), named};
+  }
+  return {word, otherwise};
+}
+
 class FitLogsReader {
  public:
   FitLogsReader(const SayNote& say, const FitLogsRequest& request, const Topology& machine,
@@ -28,12 +45,13 @@ class FitLogsReader {
 
   FitLogs read() {
     std::set<std::string> seen;
-    for (const std::string& file : request_.files) {
-      if (!seen.insert(file).second) {
-        problems_.add({}, fmt::format("{} is given twice", quote(file)));
+    for (const std::string& word : request_.files) {
+      const AskedLog asked = asked_log(word, request_.collective);
+      if (!seen.insert(asked.file).second) {
+        problems_.add({}, fmt::format("{} is given twice", quote(asked.file)));
         continue;
       }
-      collect([&] { read_file_of(file); });
+      collect([&] { read_file_of(asked); });
     }
     return std::move(logs_);
   }
@@ -48,29 +66,28 @@ class FitLogsReader {
     }
   }
 
-  void read_file_of(const std::string& file) {
-    const MeasuredTables log = read_measured(file);
+  void read_file_of(const AskedLog& asked) {
+    const MeasuredTables log = read_measured(asked.file);
     const std::size_t tables = logs_.tables.size();
     const std::size_t known_problems = problems_.all().size();
     for (const MeasuredTable& table : log.tables) {
-      collect([&] { read_table(log, table); });
+      collect([&] { read_table(log, table, asked.collective); });
     }
     if (logs_.tables.size() == tables && problems_.all().size() == known_problems) {
-      problems_.add({file, 0, 0}, fmt::format("there are no times {} here to fit to", wanted()),
+      problems_.add({asked.file, 0, 0},
+                    fmt::format("there are no times {} here to fit to", wanted(asked.collective)),
                     request_.in_place ? "without --in-place, times out of place count" : "");
     }
   }
 
-  std::string wanted() const {
+  std::string wanted(std::optional<Collective> asked) const {
     const std::string half = request_.in_place ? "in place" : "out of place";
-    return request_.collective ? fmt::format("of {}, {},", to_string(*request_.collective), half)
-                               : half;
+    return asked ? fmt::format("of {}, {},", to_string(*asked), half) : half;
   }
 
   /// The collective of a table; nothing, and a problem or a note, where it does not count.
-  std::optional<Collective> collective_of(const MeasuredTables& log,
-                                          const MeasuredTable& table) const {
-    const std::optional<Collective> asked = request_.collective;
+  std::optional<Collective> collective_of(const MeasuredTables& log, const MeasuredTable& table,
+                                          std::optional<Collective> asked) const {
     const Location where{log.file, table.line, 0};
     if (table.collective && asked && *table.collective != *asked) {
       if (is_named(log, *asked)) {
@@ -80,7 +97,7 @@ class FitLogsReader {
         problems_.add(where,
                       fmt::format("this is a log of {}, not of {}", to_string(*table.collective),
                                   to_string(*asked)),
-                      fmt::format("leave out --collective {}, or the log", to_string(*asked)));
+                      fmt::format("leave out {}, or the log", to_string(*asked)));
       }
       return std::nullopt;
     }
@@ -88,9 +105,10 @@ class FitLogsReader {
     std::vector<std::string> fits;
     for (const CollectiveFit& fit : table.fits) fits.emplace_back(to_string(fit.collective));
     if (!asked) {
+      const std::string says = fmt::format("{}={} says it, or --collective of all logs",
+                                           fits.empty() ? "allreduce" : fits.front(), log.file);
       problems_.add(where, "the log does not say which collective this is",
-                    fits.empty() ? "--collective says it"
-                                 : "--collective says it; the figures fit " + join(fits, " or "));
+                    fits.empty() ? says : says + "; the figures fit " + join(fits, " or "));
       return std::nullopt;
     }
     if (std::ranges::count(table.fits, *asked, &CollectiveFit::collective) > 0) return asked;
@@ -104,8 +122,9 @@ class FitLogsReader {
         log.tables, [&](const MeasuredTable& table) { return table.collective == collective; });
   }
 
-  void read_table(const MeasuredTables& log, const MeasuredTable& table) {
-    const std::optional<Collective> collective = collective_of(log, table);
+  void read_table(const MeasuredTables& log, const MeasuredTable& table,
+                  std::optional<Collective> asked) {
+    const std::optional<Collective> collective = collective_of(log, table, asked);
     if (!collective) return;
     if (const std::string different = different_gpus(table, machine_); !different.empty()) {
       problems_.add({log.file, table.line, 0}, different, "--topology names the machine measured");
@@ -121,6 +140,7 @@ class FitLogsReader {
       return;
     }
     for (const std::string& note : table.notes) say_(printable(note));
+    if (const std::string note = unknown_gpus(table, machine_); !note.empty()) say_(note);
     Query question = request_.question;
     question.collective = *collective;
     question.in_place = request_.in_place;
@@ -128,8 +148,8 @@ class FitLogsReader {
     const int ranks = table.ranks > 0 || fit == table.fits.end() ? table.ranks : fit->ranks;
     place_ranks_of(say_, table, ranks, machine_, log.file, question);
     const bool says_version = names_library_version(question.algorithm);
-    const bool launch_assumed =
-        read_launch(say_, table, {.mode = request_.has_launch, .version = says_version}, question);
+    const bool launch_assumed = read_launch(
+        say_, table, {.mode = request_.has_launch, .version = says_version}, machine_, question);
     const MeasuredTimes times = times_of(say_, table, request_.in_place, {});
     if (times.empty()) return;
     for (const MeasuredRow& row : table.rows) question.root = std::max(0, row.root.value_or(0));
@@ -150,6 +170,7 @@ class FitLogsReader {
     const Router router(machine_, machine_.profile("ideal"), question.links);
     const Placement placement = place_ranks(router, question.gpus);
     added.ranks = static_cast<int>(placement.ranks.size());
+    added.library = nccl_name(is_amd(machine_, placement));
     if (question.root >= added.ranks) {
       problems_.add({log.file, table.line, 0},
                     fmt::format("root {} is not one of the {} ranks", question.root, added.ranks));
@@ -162,8 +183,25 @@ class FitLogsReader {
       logs_.times.push_back({std::move(query), time.time_s, log.file, row->line});
     }
     logs_.tables.push_back(added);
-    const Bound bound = bandwidth_bound(question.collective, question.root, router, placement);
-    require_possible(added, bound);
+    const Router used(machine_, machine_.profile("ideal"), links_used(question, placement));
+    require_possible(added, bandwidth_bound(question.collective, question.root, used, placement));
+  }
+
+  /// A library leaves host links alone where every two ranks have the GPU fabric between them.
+  LinkScope links_used(const Query& question, const Placement& placement) const {
+    if (is_chooser(question.algorithm)) return question.links;
+    try {
+      if (!is_library(parse_algorithm(question.algorithm))) return question.links;
+    } catch (const Error&) {
+      return question.links;  // check_algorithm says it
+    }
+    const Router fabric(machine_, machine_.profile("ideal"), LinkScope::fabric);
+    for (const NodeId from : placement.ranks) {
+      for (const NodeId to : placement.ranks) {
+        if (from != to && fabric.route(from, to) == nullptr) return question.links;
+      }
+    }
+    return LinkScope::fabric;
   }
 
   /// Nothing is faster than full bandwidth on all links: such times are of another machine.
@@ -203,8 +241,7 @@ std::string source_of(const ProfileFit& fit, const FitTable& table) {
   const AlgorithmChoice choice = parse_algorithm(time.algorithm);
   std::string text = table.title;
   if (is_library(choice)) {
-    const auto version = static_cast<int>(choice.parameters.at(kLibraryVersion));
-    text += fmt::format(", simulated as NCCL {}{}", version_text(version),
+    text += fmt::format(", simulated as {} {}{}", table.library, version_text(time.library_version),
                         table.names_version ? "" : " (assumed)");
   }
   return text + fmt::format(", launch {}{}", to_string(time.measured.query.launch),

@@ -15,6 +15,8 @@ namespace espalier {
 
 /// What to look for in logs.
 struct FitLogsRequest {
+  /// Names of logs, each with the collective of its tables before it if that is another one than
+  /// `collective`: "allgather=FILE".
   std::vector<std::string> files;
   Query question;  ///< topology, GPUs, profile and algorithm; the logs say the rest
   std::optional<Collective> collective;  ///< of the tables that count; nothing: all
@@ -30,6 +32,7 @@ struct FitTable {
   int ranks = 0;
   std::size_t first = 0;  ///< index of its first time
   std::size_t count = 0;
+  std::string library;          ///< "RCCL" on AMD's GPUs, else "NCCL"
   bool names_version = false;   ///< log, option or algorithm say which version of the library
   bool launch_assumed = false;  ///< neither says how calls were launched
 

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/median.h"
 #include "core/words.h"
 #include "core/yaml.h"
 #include "scenarios/benchmark.h"
@@ -23,6 +24,11 @@ namespace {
 
 constexpr std::size_t kIndent = 4;    // of the keys of a profile
 constexpr double kErrorSteps = 1000;  // errors are rounded up to 0.1 %
+/// Of fewer times in a band their median says less than that of all times.
+constexpr std::size_t kFewTimes = 5;
+/// Logs of the same messages on alike hosts differ by about this much: 3 % (median) on two pairs of
+/// hosts with H100, and 0.1 to 1.5 % from one half of a log to the other.
+constexpr double kLeastError = 0.02;
 
 /// "a.log, b.log and 2 more", without their folders.
 std::string short_files(const std::vector<FittedTime>& times) {
@@ -132,19 +138,27 @@ ComparedError row_of(const std::vector<FittedTime>& times, const Topology& machi
   return row;
 }
 
+/// The median of what the times would be off by, had each not been among those fitted.
+double median_left_out(const std::vector<FittedTime>& times) {
+  std::vector<double> errors;
+  for (const FittedTime& time : times) errors.push_back(std::abs(time.error_left_out()));
+  return median(errors);
+}
+
 /// The largest of the medians that the series of a band's times have, because that may be the next
-/// user's: times of one file, collective and choice of GPUs are a series.
-double largest_median(const std::vector<FittedTime>& of_band) {
+/// user's: times of one file, collective and choice of GPUs are a series. A short one has no less
+/// than the median of all times.
+double largest_median(const std::vector<FittedTime>& of_band, double of_all) {
   using Series = std::tuple<std::string, Collective, std::vector<int>>;
   std::map<Series, std::vector<FittedTime>> by_series;
   for (const FittedTime& time : of_band) {
     const Query& query = time.measured.query;
     by_series[{time.measured.file, query.collective, query.gpus}].push_back(time);
   }
-  double largest = 0;
+  double largest = kLeastError;
   for (const auto& [series, of_series] : by_series) {
-    const BandDeviations found = fitted_bands(of_series, &FittedTime::error_after).front();
-    largest = std::max(largest, found.median);
+    if (of_series.size() < kFewTimes) largest = std::max(largest, of_all);
+    largest = std::max(largest, median_left_out(of_series));
   }
   return largest;
 }
@@ -159,6 +173,7 @@ std::vector<ComparedError> fitted_errors(const ProfileFit& fit, const Topology& 
     const Traffic& used = time.traffic;
     by_kind[{used.models, used.in_switch, used.in_fabric()}].push_back(time);
   }
+  const double of_all = median_left_out(fit.times);
   std::vector<ComparedError> rows;
   for (const auto& [kind, times] : by_kind) {
     const auto& [models, in_switch, in_fabric] = kind;
@@ -172,7 +187,7 @@ std::vector<ComparedError> fitted_errors(const ProfileFit& fit, const Topology& 
       row.in_switch = in_switch;
       row.in_fabric = in_fabric;
       if (band.band == &size_bands().back()) row.launches.clear();
-      row.relative = std::ceil(largest_median(of_band) * kErrorSteps) / kErrorSteps;
+      row.relative = std::ceil(largest_median(of_band, of_all) * kErrorSteps) / kErrorSteps;
       row.compared = fmt::format("{} of these sizes, on which it was fitted: {}",
                                  counted(band.times, "time"), short_files(times));
       rows.push_back(restricted_to(std::move(row), *band.band));
@@ -194,6 +209,8 @@ std::string why_kept(const FittedConstant& constant, const std::vector<FittedCon
       return "no time depends on it";
     case Determined::uncertain:
       return "these times hardly depend on it";
+    case Determined::one_time:
+      return "only one time says what it is";
     case Determined::confounded:
       return "it cannot be told from " + all[*constant.fitted.confounded_with].constant.name();
     case Determined::not_tried:

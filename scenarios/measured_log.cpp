@@ -8,6 +8,7 @@
 
 #include "core/file.h"
 #include "formats/format.h"
+#include "nccl/machine.h"
 #include "nccl/version.h"
 #include "scenarios/chooser.h"
 #include "topologies/launch_costs.h"
@@ -48,20 +49,41 @@ constexpr int kMostGpusOfAHost = 16;
 /// Of so many the first does not matter any more.
 constexpr std::int64_t kMostTimedCalls = 1'000'000'000;
 
+bool has_rccl(const Topology& machine) {
+  return std::ranges::any_of(machine.gpus(),
+                             [&](NodeId gpu) { return is_amd_gpu(machine.node(gpu).model); });
+}
+
+/// Of RCCL there is but one version whose rules are known, whatever was measured.
+void say_rccl_version(const SayNote& say, int version) {
+  if (version == 0) {
+    say(fmt::format("the log does not name its RCCL: taken for {}, the only one that is known",
+                    nccl_version_text(kKnownRccl)));
+  } else if (minor_of(version) != kKnownRccl.minor) {
+    say(fmt::format("the rules of RCCL {} are not known: those of {} are used",
+                    version_text(version), nccl_version_text(kKnownRccl)));
+  }
+}
+
 void read_version(const SayNote& say, const MeasuredTable& table, const SaidOfLaunch& said,
-                  Query& question) {
+                  bool is_rccl, Query& question) {
   const std::size_t space = table.library.find(' ');
   const std::string version = space == std::string::npos ? "" : table.library.substr(space + 1);
   if (question.library_version == 0) {
     question.library_version = library_version(version).value_or(0);
   }
-  if (question.library_version == 0 && !said.version) {
+  if (said.version) return;
+  if (is_rccl) {
+    say_rccl_version(say, question.library_version);
+    return;
+  }
+  if (question.library_version == 0) {
     say(
         fmt::format("the log does not name its NCCL: taken for {}; --nccl-version "
                     "or a version of --algorithm says otherwise",
                     nccl_version_text({kNewestNccl})));
   }
-  if (!said.version) say_version(say, question.library_version);
+  say_version(say, question.library_version);
 }
 
 /// Whether the log says how calls were launched.
@@ -199,8 +221,8 @@ bool names_library_version(const std::string& algorithm) {
 }
 
 bool read_launch(const SayNote& say, const MeasuredTable& table, const SaidOfLaunch& said,
-                 Query& question) {
-  read_version(say, table, said, question);
+                 const Topology& machine, Query& question) {
+  read_version(say, table, said, has_rccl(machine), question);
   const bool is_assumed = !said.mode && !read_mode(say, table, question);
   read_timed_calls(say, table, question);
   return is_assumed;

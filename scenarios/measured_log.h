@@ -55,10 +55,10 @@ struct SaidOfLaunch {
   bool version = false;  ///< all algorithms name the version of their library
 };
 
-/// How the log's calls were launched, how many were timed together, and by which version of the
-/// library, unless the question has one, as far as the log tells and nothing else is `said`. Says
-/// what had to be guessed. Returns whether the launch was.
+/// How the log's calls were launched on the machine, how many were timed together, and by which
+/// version of the library, unless the question has one, as far as the log tells and nothing else is
+/// `said`. Says what had to be guessed. Returns whether the launch was.
 bool read_launch(const SayNote& say, const MeasuredTable& table, const SaidOfLaunch& said,
-                 Query& question);
+                 const Topology& machine, Query& question);
 
 }  // namespace espalier

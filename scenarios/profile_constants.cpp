@@ -81,7 +81,7 @@ void add_launches(const Profile& profile, const Traffic& traffic, Constants& con
         return answer.query.launch == mode &&
                launch_cost(costs, mode, answer.library_version)->since == since;
       };
-      constant.of_launch = true;
+      constant.of_launch = constant.is_local = true;
       constants.push_back(std::move(constant));
     }
   }
@@ -104,12 +104,17 @@ std::vector<std::string> by_class(const std::map<std::string, LinkClass>& link_k
   return kinds;
 }
 
+bool is_local(const Traffic& traffic, const std::string& kind) {
+  return traffic.link_kinds.at(kind) != LinkClass::gpu_fabric;
+}
+
 void add_efficiencies(const Profile&, const Traffic& traffic, Constants& constants) {
   for (const std::string& kind : by_class(traffic.link_kinds)) {
     ProfileConstant constant;
     constant.path = {"links", kind, "efficiency"};
     constant.minimum = kMinEfficiency;
     constant.maximum = 1;
+    constant.is_local = is_local(traffic, kind);
     constant.figure = [kind](Profile& profile) -> double& {
       return profile.links[kind].efficiency;
     };
@@ -124,6 +129,7 @@ void add_overheads(const Profile& profile, const Traffic& traffic, Constants& co
     constants.push_back(microseconds(
         {"links", kind, "overhead_us"},
         [kind](Profile& changed) -> double& { return changed.links[kind].overhead_s; }));
+    constants.back().is_local = is_local(traffic, kind);
   }
 }
 
@@ -138,6 +144,7 @@ void add_hops(const Profile&, const Traffic& traffic, Constants& constants) {
                          return protocol_of(profile, protocol).hop_s[one];
                        }));
       constants.back().concerns = answers_under(protocol);
+      constants.back().is_local = one != LinkClass::gpu_fabric;
     }
   }
 }

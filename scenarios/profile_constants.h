@@ -23,6 +23,8 @@ struct ProfileConstant {
   /// Whether the time of an answer may depend on it. Not set: that of any.
   std::function<bool(const Outcome& answer)> concerns;
   bool of_launch = false;  ///< of hosts that launch calls: simulations do not depend on it
+  /// Of hosts or networks, which differ where GPUs and their fabric are the same.
+  bool is_local = false;
   /// The figure itself, which is made where the profile has it only by default.
   std::function<double&(Profile& profile)> figure;
 

@@ -18,6 +18,7 @@
 #include "scenarios/benchmark.h"
 #include "topologies/placement.h"
 #include "topologies/profile_file.h"
+#include "topologies/profile_grades.h"
 
 namespace espalier {
 namespace {
@@ -29,6 +30,15 @@ constexpr double kSlopeStep = 0.01;
 /// Where the median deviation of a band is larger after a fit, something else was measured than was
 /// simulated: estimate, several times what fits of logs that are right leave.
 constexpr double kLargestMedian = 0.5;
+
+/// How far a constant may well be from what a profile says of it, as a share. Where it was taken
+/// from a source or fitted, on GPUs like these, few percent change the predictions for everything
+/// that it was compared with; hosts, networks and what was estimated may be quite different. Both
+/// are estimates.
+constexpr double kKnownSpread = 0.015;
+constexpr double kGuessedSpread = 0.2;
+/// However much a time decides by itself, what it would be off by without it stays finite.
+constexpr double kMostLeverage = 0.9;
 
 using QuestionKey = std::tuple<Collective, int, bool, std::int64_t, std::vector<int>, std::string,
                                LaunchMode, int, int>;
@@ -251,14 +261,38 @@ void require_any_under(const FitRequest& request, const ProfileAsker& asker) {
               "--profile " + other);
 }
 
+/// Whether a profile has the constant from a source or a fit. Its links' are from either, unless a
+/// file says something else (graded_link).
+bool is_known(const ProfileConstant& constant, const Profile& profile, const Topology& machine,
+              const std::vector<GradedFigure>& figures) {
+  if (constant.is_local) return false;
+  std::optional<GradedFigure> graded;
+  if (constant.path.front() == "links") {
+    graded = graded_link(profile, machine, constant.path[1]);
+    if (!graded) return true;
+  }
+  std::vector<std::string> of_others = constant.path;  // what models without their own have
+  of_others.back() = "other";
+  for (const std::string& name : {constant.name(), join(of_others, ".")}) {
+    for (const GradedFigure& figure : figures) {
+      if (!graded && figure.name == name) graded = figure;
+    }
+  }
+  return graded && (graded->grade == "source" || graded->grade == "fitted");
+}
+
 LeastSquaresFit fit(const FitRequest& request, ProfileAsker& asker,
                     const std::vector<ProfileConstant>& constants,
                     const std::function<bool()>& is_over) {
   LeastSquaresProblem problem;
+  const std::vector<GradedFigure> figures = graded_figures(asker.profile(), request.machine);
   for (const ProfileConstant& constant : constants) {
     problem.start.push_back(constant.value(asker.profile()));
     problem.lower.push_back(constant.minimum);
     problem.upper.push_back(constant.maximum);
+    problem.spread.push_back(is_known(constant, asker.profile(), request.machine, figures)
+                                 ? kKnownSpread
+                                 : kGuessedSpread);
   }
   problem.errors = [&](const std::vector<double>& values) {
     std::vector<double> errors = asker.times_s(with_values(asker.profile(), constants, values));
@@ -306,6 +340,10 @@ std::vector<std::string> why_not_met(std::span<const FittedTime> times) {
   return reasons;
 }
 
+double FittedTime::error_left_out() const {
+  return std::exp(std::log1p(error_after()) / (1 - std::min(leverage, kMostLeverage))) - 1;
+}
+
 double predicted_s(const Outcome& outcome) { return outcome.benchmark_s; }
 
 ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitStep& on_step) {
@@ -341,7 +379,9 @@ ProfileFit fit_profile(const FitRequest& request, Backend& simulator, const FitS
         FittedTime{request.times[i],
                    answer.protocol,
                    answer.chosen.empty() ? answer.query.algorithm : answer.chosen,
+                   answer.library_version,
                    {},
+                   found.leverage[i],
                    before_s[i],
                    after_s[i]});
     add_traffic(request, asker, i, time.traffic);

@@ -51,15 +51,19 @@ struct FittedConstant {
 /// A measured time and what is simulated for it.
 struct FittedTime {
   MeasuredTimeOf measured;
-  std::string protocol;   ///< simulated after the fit; empty where the profile has none
-  std::string algorithm;  ///< of that simulation, nothing left open
-  Traffic traffic;        ///< of that simulation
-  double before_s = 0;    ///< simulated with the constants as they were
-  double after_s = 0;     ///< and as they are fitted
+  std::string protocol;     ///< simulated after the fit; empty where the profile has none
+  std::string algorithm;    ///< of that simulation, nothing left open
+  int library_version = 0;  ///< of that simulation: Outcome::library_version
+  Traffic traffic;          ///< of that simulation
+  double leverage = 0;      ///< LeastSquaresFit::leverage
+  double before_s = 0;      ///< simulated with the constants as they were
+  double after_s = 0;       ///< and as they are fitted
 
   /// What the simulation is off by, as a share of what was measured: 0.1 is 10 % too long.
   double error_before() const { return before_s / measured.time_s - 1; }
   double error_after() const { return after_s / measured.time_s - 1; }
+  /// What it would be off by about, had the time not been among those fitted.
+  double error_left_out() const;
 };
 
 struct ProfileFit {

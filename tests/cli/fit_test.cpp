@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -98,6 +101,161 @@ TEST_F(Fit, WritesAProfileThatOtherVerbsTake) {
   EXPECT_EQ(compared.code, 0) << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("# predicted: simulated, profile " + profile +
                                       ", launch single; measured"));
+}
+
+/// A log as nccl-tests writes it, of times in seconds by size. `head`: lines before the table;
+/// `share`: bus bandwidth as a share of size / time.
+std::string log_of(const std::string& head, const std::map<std::int64_t, double>& times_s,
+                   double share) {
+  std::string log = head +
+                    "#       size         count      type   redop    root     time   algbw   "
+                    "busbw #wrong\n";
+  const int parts = share < 1 ? 8 : 1;  // an allgather counts what one of 8 ranks gives
+  for (const auto& [bytes, time_s] : times_s) {
+    const double algbw = static_cast<double>(bytes) / time_s * 1e-9;
+    log += fmt::format("{} {} float {} -1 {:.2f} {:.2f} {:.2f} 0\n", bytes, bytes / 4 / parts,
+                       share > 1 ? "sum" : "none", time_s * 1e6, algbw, algbw * share);
+  }
+  return log;
+}
+
+/// The ranks of a log, one process for each.
+std::string ranks_of(int ranks, const std::string& model) {
+  std::string listed =
+      "# nThread 1 nGpus 1 warmup iters: 5 iters: 20 validation: 1\n#\n"
+      "# Using devices\n";
+  for (int rank = 0; rank < ranks; ++rank) {
+    listed += fmt::format("#  Rank {:2} Group  0 Pid {} on node device {:2} [0x{:02x}] {}\n", rank,
+                          100 + rank, rank, rank, model);
+  }
+  return listed;
+}
+
+class Measured : public Fit {
+ protected:
+  /// What the simulator says under a profile of other constants, with noise.
+  std::map<std::int64_t, double> times_s(const std::string& topology, const std::string& collective,
+                                         const std::string& constants) {
+    write_file(file("truth.yaml"),
+               "{schema: espalier.profiles/1, profiles: {x: {like: nccl, " + constants + "}}}\n");
+    const Spoken done = run({"sim", "--topology", topology, "--algorithm", "nccl", "--collective",
+                             collective, "--size", "1KiB..1GiB", "--profile", file("truth.yaml"),
+                             "--json", file("truth.json")});
+    EXPECT_EQ(done.code, 0) << done.err;
+    std::mt19937 random(33);
+    std::normal_distribution<double> deviation(0, 0.02);
+    std::map<std::int64_t, double> times;
+    const Json simulated = Json::parse(read_file(file("truth.json")));
+    for (const Json& row : simulated["results"]) {
+      times[row["size_bytes"]] = row["benchmark_s"].get<double>() * std::exp(deviation(random));
+    }
+    return times;
+  }
+};
+
+/// Of RCCL one version is known, which choices do not name.
+TEST_F(Measured, LogsOfRcclAreFitted) {
+  const std::vector<std::pair<std::string, double>> tests = {
+      {"allgather", 7. / 8}, {"allreduce", 7. / 4}, {"broadcast", 1}};
+  std::vector<std::string> words = {"fit", "--topology", "mi300x", "--output", file("r.yaml")};
+  const std::map<std::string, std::string> names = {
+      {"allgather", "all_gather"}, {"allreduce", "all_reduce"}, {"broadcast", "broadcast"}};
+  for (const auto& [collective, share] : tests) {
+    const std::string log = file(collective + ".log");
+    const auto times =
+        times_s("mi300x", collective, "call_overhead_us: 9, links: {xgmi3: {efficiency: 0.5}}");
+    write_file(log,
+               log_of(fmt::format("# Collective test starting: {}_perf\n", names.at(collective)) +
+                          ranks_of(8, "AMD Instinct MI300X") + "# RCCL version 2.21.5\n",
+                      times, share));
+    words.push_back(log);
+  }
+  const Spoken fitted = run(words);
+  EXPECT_EQ(fitted.code, 0) << fitted.err;
+  EXPECT_THAT(fitted.err, Not(HasSubstr("taken for 2.30"))) << fitted.err;
+  EXPECT_THAT(fitted.out, HasSubstr("\n# links.xgmi3.efficiency "));
+  EXPECT_THAT(read_file(file("r.yaml")), HasSubstr("simulated as RCCL 2.21"));
+  const Spoken used = run({"sim", "--topology", "mi300x", "--algorithm", "nccl", "--size", "1MiB",
+                           "--profile", file("r.yaml")});
+  EXPECT_EQ(used.code, 0) << used.err;
+}
+
+TEST_F(Measured, LogsOfRcclHaveNoOtherVersion) {
+  const auto times = times_s("mi300x", "allgather", "call_overhead_us: 9");
+  const std::string log = file("a.log");
+  const std::string head =
+      "# Collective test starting: all_gather_perf\n" + ranks_of(8, "AMD Instinct MI300X");
+  const auto noted = [&](const std::string& version, const std::vector<std::string>& more) {
+    write_file(log, log_of(head + version, times, 7. / 8));
+    std::vector<std::string> words = {"fit", log, "--topology", "mi300x", "--budget", "0"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Spoken done = run(words);
+    EXPECT_EQ(done.code, 0) << done.err;
+    return done.err;
+  };
+  EXPECT_THAT(noted("", {}), HasSubstr("the log does not name its RCCL: taken for 2.21.5"));
+  EXPECT_THAT(noted("# RCCL version 2.22.3\n", {}),
+              HasSubstr("the rules of RCCL 2.22.3 are not known: those of 2.21.5 are used"));
+  EXPECT_THAT(noted("", {"--nccl-version", "2.21"}), Not(HasSubstr("2.21")));
+  EXPECT_THAT(noted("", {"--algorithm", "nccl:version=2.21"}), Not(HasSubstr("RCCL")));
+}
+
+/// Tests that a log does not name are named with it.
+TEST_F(Measured, LogsWithoutATestAreOfTheCollectiveBeforeTheirName) {
+  const std::string gather = file("x=1.log"), reduce = file("y.log");
+  write_file(gather, log_of(ranks_of(8, "NVIDIA A100-SXM4-40GB"),
+                            times_s("dgx-a100", "allgather", "call_overhead_us: 9"), 7. / 8));
+  write_file(reduce, log_of(ranks_of(8, "NVIDIA A100-SXM4-40GB"),
+                            times_s("dgx-a100", "allreduce", "call_overhead_us: 9"), 7. / 4));
+  const auto fit = [&](const std::vector<std::string>& logs) {
+    std::vector<std::string> words = {"fit", "--topology", "dgx-a100", "--budget", "0"};
+    words.insert(words.end(), logs.begin(), logs.end());
+    return run(words);
+  };
+  const Spoken both = fit({"allgather=" + gather, "allreduce=" + reduce});
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("# allgather of 8 ranks"));
+  EXPECT_THAT(both.out, HasSubstr("# allreduce of 8 ranks"));
+  const Spoken neither = fit({gather, reduce});
+  EXPECT_EQ(neither.code, 2);
+  EXPECT_THAT(neither.err, HasSubstr("=" + gather + " says it"));
+  EXPECT_THAT(fit({"nothing=" + gather}).err, HasSubstr("nothing=" + gather));
+}
+
+/// The links of hosts, which NCCL leaves alone within an NVSwitch, allow no more than NVLink does.
+TEST_F(Measured, LogsOfNcclAreNotFasterThanItsLinks) {
+  std::map<std::int64_t, double> times = times_s("dgx-a100", "allreduce", "call_overhead_us: 9");
+  const double bytes = 1 << 30;
+  times[1 << 30] = bytes * 7 / 4 / 310e9;
+  const std::string log = file("fast.log");
+  write_file(log, log_of("# Collective test starting: all_reduce_perf\n" +
+                             ranks_of(8, "NVIDIA A100-SXM4-40GB"),
+                         times, 7. / 4));
+  const Spoken refused = run({"fit", log, "--topology", "dgx-a100"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("cannot be of dgx-a100, whose links allow 171"));
+}
+
+TEST_F(Measured, LogsOfGpusThatNobodyKnowsAreNoted) {
+  const auto times = times_s("dgx-h100", "allgather", "call_overhead_us: 9");
+  const std::string log = file("gh200.log");
+  const auto noted = [&](const std::string& model, const std::vector<std::string>& verb) {
+    write_file(log, log_of("# Collective test starting: all_gather_perf\n" + ranks_of(8, model),
+                           times, 7. / 8));
+    std::vector<std::string> words = verb;
+    words.insert(words.end(), {log, "--topology", "dgx-h100", "--algorithm", "nccl"});
+    return run(words).err;
+  };
+  const std::string note = "note: rank 0 ran on 'NVIDIA GH200 120GB', of which nothing is known";
+  const std::vector<std::string> fit = {"fit", "--budget", "0"};
+  const std::vector<std::string> compare = {"compare", "--size", "1KiB", "--no-nccl", "--measured"};
+  for (const auto& verb : {fit, compare}) {
+    EXPECT_THAT(noted("NVIDIA GH200 120GB", verb), HasSubstr(note));
+    EXPECT_THAT(noted("NVIDIA H100 80GB HBM3", verb), Not(HasSubstr("rank 0")));
+  }
+  EXPECT_THAT(noted("NVIDIA A100-SXM4-40GB", compare),
+              HasSubstr("note: rank 0 ran on 'NVIDIA A100-SXM4-40GB', and the GPUs of dgx-h100"));
 }
 
 /// The log with all times in another unit: they are `factor` times as large.

@@ -206,10 +206,77 @@ TEST(LeastSquares, FitsNoMoreThanThereAreTimesFor) {
   Line line(4, {10, 0.2}, 0, 1);
   line.mb = {0.001, 1, 10, 100};
   for (std::size_t i = 0; i < 4; ++i) line.measured[i] = Line::time({10, 0.2}, line.mb[i]);
-  const LeastSquaresFit fit = least_squares(line.problem({8, 0.2}));
+  const LeastSquaresFit fit = least_squares(line.problem({10, 0.25}));
   int determined = 0;
   for (const FittedValue& value : fit.values) determined += value.determined == Determined::yes;
   EXPECT_EQ(determined, 1);  // 4 times - 3 spare ones
+}
+
+/// What is known of a constant holds back what the noise would make of it, and lets go of what is
+/// really different.
+TEST(LeastSquares, MovesKnownConstantsNoFurtherThanTheTimesDemand) {
+  Line alike(20, {10.3, 0.205}, 0.05, 4);
+  LeastSquaresProblem problem = alike.problem({10, 0.2});
+  const LeastSquaresFit free = least_squares(problem);
+  problem.spread = {0.015, 0.015};
+  const LeastSquaresFit held = least_squares(problem);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const double start = problem.start[i];
+    EXPECT_LT(std::abs(std::log(held.values[i].value / start)),
+              0.5 * std::abs(std::log(free.values[i].value / start)));
+    // The interval still has what the times alone say.
+    if (held.values[i].determined != Determined::yes) continue;
+    EXPECT_LE(held.values[i].low, free.values[i].value);
+    EXPECT_GE(held.values[i].high, free.values[i].value);
+  }
+  Line other(20, {14, 0.3}, 0.05, 4);
+  problem = other.problem({10, 0.2});
+  problem.spread = {0.015, 0.015};
+  const LeastSquaresFit found = least_squares(problem);
+  EXPECT_NEAR(found.values[0].value, 14, 0.7);
+  EXPECT_NEAR(found.values[1].value, 0.3, 0.015);
+}
+
+/// A time that decides a constant alone meets its prediction whatever it is off by.
+TEST(LeastSquares, FitsNoConstantToASingleTime) {
+  Line line(12, {10, 0.2}, 0.03, 6);
+  LeastSquaresProblem problem = line.problem({8, 0.2});
+  problem.start.push_back(1);
+  problem.lower.push_back(1e-6);
+  problem.upper.push_back(1e6);
+  const auto errors = problem.errors;
+  problem.errors = [errors](const std::vector<double>& constants) {
+    std::vector<double> all = errors({constants[0], constants[1]});
+    all[5] += std::log(constants[2]) + 0.4;
+    return all;
+  };
+  const auto slopes = problem.slopes;
+  problem.slopes = [slopes](const std::vector<double>& constants, std::size_t index) {
+    if (index < 2) return slopes({constants[0], constants[1]}, index);
+    std::vector<double> all(12, 0);
+    all[5] = 1;
+    return all;
+  };
+  const LeastSquaresFit fit = least_squares(problem);
+  EXPECT_EQ(fit.values[2].determined, Determined::one_time);
+  EXPECT_EQ(fit.values[2].value, 1);
+  EXPECT_EQ(fit.values[0].determined, Determined::yes);
+}
+
+/// Of two times that decide a constant, which meet each other by chance, the others' scatter
+/// counts.
+TEST(LeastSquares, HasTheScatterOfAllInItsIntervals) {
+  Line line(14, {10, 0.2}, 0.05, 2);
+  line.mb.back() = line.mb[12] = 50;
+  line.measured.back() = line.measured[12] = Line::time({10, 0.2}, 50);
+  const LeastSquaresFit fit = least_squares(line.problem({10, 0.25}));
+  ASSERT_EQ(fit.values[1].determined, Determined::yes);
+  // Of the mean of two times, with 12 degrees of freedom; each decides half of its own prediction.
+  const double least = student_quantile(12) * fit.scatter / std::sqrt(2);
+  EXPECT_GE(std::log(fit.values[1].high / fit.values[1].value), least / std::sqrt(2));
+  // What is decided by two times is not what they would be off by themselves.
+  EXPECT_GT(fit.leverage[12], 0.4);
+  EXPECT_LT(fit.leverage[0], 0.3);
 }
 
 TEST(LeastSquares, HasStudentsQuantiles) {

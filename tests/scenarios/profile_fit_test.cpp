@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "core/file.h"
+#include "core/median.h"
 #include "formats/format.h"
 #include "formats/measured_tables.h"
 #include "scenarios/fitted_file.h"
@@ -306,8 +307,8 @@ TEST(ProfileFit, WritesAProfileThatPredictsTheSame) {
     const ComparedError& row = read.errors[i];
     EXPECT_EQ(row.models, std::vector<std::string>{"a100-sxm4"});
     EXPECT_TRUE(row.in_fabric);
-    // The larger of the medians of both collectives, rounded up to 0.1 %.
-    double largest = 0;
+    // No less than the larger of the medians of both collectives, nor than what logs repeat.
+    double largest = 0.02;
     for (const Collective collective : {Collective::allreduce, Collective::allgather}) {
       std::vector<FittedTime> of_one = fit.times;
       std::erase_if(of_one, [&](const FittedTime& time) {
@@ -316,7 +317,7 @@ TEST(ProfileFit, WritesAProfileThatPredictsTheSame) {
       largest = std::max(largest, fitted_bands(of_one, &FittedTime::error_after)[i].median);
     }
     EXPECT_GE(row.relative, largest);
-    EXPECT_LE(row.relative, largest + 0.001);
+    EXPECT_LE(row.relative, largest + 0.005);
     EXPECT_EQ(row.launches.empty(), i + 1 == bands.size());
     EXPECT_EQ(row.min_ranks, 8);
     EXPECT_EQ(row.max_ranks, 8);
@@ -329,6 +330,35 @@ TEST(ProfileFit, WritesAProfileThatPredictsTheSame) {
   study.know_machine("dgx-a100", machine);
   for (const FittedTime& time : fit.times) {
     EXPECT_NEAR(predicted_s(study.ask(time.measured.query)), time.after_s, 1e-9 * time.after_s);
+  }
+}
+
+/// 15 times with noise of 2 %, one of which runs under LL128: it says nothing of that protocol's
+/// rate that noise could not say, and two times of a band nothing of its error.
+TEST(ProfileFit, StatesNoLessThanFewTimesKnow) {
+  MadeUp made(
+      "dgx-a100", "nccl", [](Profile&) {}, 31);
+  made.algorithm = "nccl:version=2.21";
+  made.measure(Collective::allreduce, 4, 1024 * kMib, 0.02);
+  std::vector<MeasuredTimeOf>& times = made.request.times;
+  std::erase_if(times, [](const MeasuredTimeOf& time) {
+    return time.query.size_bytes == 16 * kMib;  // leaves 4 MiB to LL128
+  });
+  const ProfileFit fit = made.fit();
+  std::size_t under_ll128 = 0;
+  for (const FittedTime& time : fit.times) under_ll128 += time.protocol == "ll128" ? 1 : 0;
+  ASSERT_EQ(under_ll128, 1U);
+  expect_kept(fit, "protocols.ll128.block_gbps.a100");
+  std::vector<double> all;
+  for (const FittedTime& time : fit.times) {
+    EXPECT_GE(std::abs(time.error_left_out()), std::abs(time.error_after()));
+    all.push_back(std::abs(time.error_left_out()));
+  }
+  const std::string file = print_fitted_profile(fit, made.request, {"a log"});
+  const Profile read = parse_profile(file, "fitted.yaml", made.request.machine);
+  for (const ComparedError& row : read.errors) {
+    EXPECT_GE(row.relative, 0.02);
+    EXPECT_GE(row.relative, median(all));
   }
 }
 
@@ -440,6 +470,17 @@ Profile fitted_to_all_reduce() {
   return fit_profile(request, simulator).profile;
 }
 
+/// The median size of relative errors.
+double median_error(const std::vector<MeasuredTimeOf>& times, const Profile& profile,
+                    std::int64_t above_bytes) {
+  std::vector<double> errors;
+  for (const MeasuredTimeOf& time : times) {
+    if (time.query.size_bytes < above_bytes) continue;
+    errors.push_back(std::expm1(mean_error({time}, profile)));
+  }
+  return median(errors);
+}
+
 /// Of times that a fit was not made to.
 void expect_better(const std::string& what, const std::vector<MeasuredTimeOf>& times,
                    const Profile& fitted, double at_most) {
@@ -454,6 +495,49 @@ TEST(ProfileFit, LearnsFromOneCollectiveHowLongOthersTake) {
   const Profile fitted = fitted_to_all_reduce();
   expect_better("all_gather", published("all_gather", Collective::allgather), fitted, 0.8);
   expect_better("broadcast", published("broadcast", Collective::broadcast), fitted, 0.8);
+}
+
+/// Constants that are well known move only as far as the times demand beyond their scatter, so that
+/// others are met as well as before.
+TEST(ProfileFit, LeavesWhatIsKnownAsItIs) {
+  const FitRequest request{load_topology("dgx-a100"), "nccl",
+                           published("all_reduce", Collective::allreduce)};
+  Simulator simulator;
+  const Profile fitted = fit_profile(request, simulator).profile;
+  const Profile& known = request.machine.profiles.at("nccl");
+  for (const auto& [test, collective] : {std::pair{"all_gather", Collective::allgather},
+                                         std::pair{"broadcast", Collective::broadcast}}) {
+    const std::vector<MeasuredTimeOf> times = published(test, collective);
+    for (const std::int64_t above : {std::int64_t{0}, 16 * kMib}) {
+      const double before = median_error(times, known, above);
+      const double after = median_error(times, fitted, above);
+      std::cout << fmt::format("{} from {} MiB: {:.3f} before, {:.3f} after the fit\n", test,
+                               above / kMib, before, after);
+      EXPECT_LE(after, before + 0.01) << test;
+    }
+  }
+}
+
+/// The machine that they are fitted to may really be another one.
+TEST(ProfileFit, LearnsFromOneCollectiveThatAMachineIsSlower) {
+  MadeUp made(
+      "dgx-a100", "nccl",
+      [](Profile& profile) {
+        profile.links["nvlink3"].efficiency *= 0.8;
+        for (LaunchCost& cost : profile.launch.single) cost.call_s *= 1.3;
+      },
+      32);
+  made.algorithm = "nccl:version=2.21";
+  made.launch = LaunchMode::single;
+  made.measure(Collective::allreduce, 8, 4096 * kMib, 0.02);
+  const ProfileFit fit = made.fit();
+  expect_found(fit, "links.nvlink3.efficiency", 0.8 * 0.77);
+  expect_found(fit, "launch.single.2.18.call_us", 1.3 * 4);
+  made.request.times.clear();
+  made.measure(Collective::allgather, 8, 4096 * kMib, 0.02);
+  made.measure(Collective::broadcast, 8, 4096 * kMib, 0.02);
+  const double before = mean_error(made.request.times, made.request.machine.profiles.at("nccl"));
+  EXPECT_LT(mean_error(made.request.times, fit.profile), 0.4 * before);
 }
 
 TEST(ProfileFit, LearnsFromOneHostHowLongAnotherTakes) {
