@@ -36,7 +36,7 @@ constexpr double kLargestMedian = 0.5;
 /// that it was compared with; hosts, networks and what was estimated may be quite different. Both
 /// are estimates.
 constexpr double kKnownSpread = 0.015;
-constexpr double kGuessedSpread = 0.2;
+constexpr double kGuessedSpread = 1;
 /// However much a time decides by itself, what it would be off by without it stays finite.
 constexpr double kMostLeverage = 0.9;
 
