@@ -75,7 +75,8 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
       if (!lane.computes) {
         moving.push_back(lane);
       } else if (is_full) {
-        shared_[key_of(place, lane.lane)] = {kNone, number++};
+        sharing_lanes_.number(key_of(place, lane.lane));
+        shared_.push_back({kNone, number++});
       }
     }
     if (moving.empty()) continue;

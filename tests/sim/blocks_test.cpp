@@ -172,6 +172,17 @@ TEST(Blocks, LanesThatShareABlockRunOneOpAtATime) {
   EXPECT_FALSE(Simulator().on_blocks(copies(6, 2), machine.target(), options));
 }
 
+TEST(Blocks, AreNotForLanesThatCompute) {
+  // Two lanes that copy share the one block, as in the test above; what is computed runs beside
+  // them.
+  Builder builder("busy", allreduce_contract(2, 2));
+  for (int lane = 0; lane < 2; ++lane) {
+    builder.copy(builder.tmp(1, lane, 1), builder.input(0, lane, 1), {.lane = lane});
+  }
+  builder.compute(0, 5 * kUs, {.lane = 2});
+  EXPECT_NEAR(time_us(builder.finish(), block_profile(1)), 5, 1e-9);
+}
+
 TEST(Blocks, ASharedBlockTakesWhatIsReadyFirst) {
   // Lane 0 of rank 1 passes on what comes late; lane 1 has its data from the start. In program
   // order the one block would wait for 5 units before it does anything.
