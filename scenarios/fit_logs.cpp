@@ -97,7 +97,8 @@ class FitLogsReader {
         problems_.add(where,
                       fmt::format("this is a log of {}, not of {}", to_string(*table.collective),
                                   to_string(*asked)),
-                      fmt::format("leave out {}, or the log", to_string(*asked)));
+                      fmt::format("without --collective {0} or {0}=, or without the log",
+                                  to_string(*asked)));
       }
       return std::nullopt;
     }
