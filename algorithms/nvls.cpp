@@ -98,7 +98,7 @@ int channels_of(const BuildRequest& request) {
   return gpu.model.starts_with("b200") ? 24 : 16;
 }
 
-/// The ranks that are head number `head` of their groups.
+/// The ranks that are head number `head` of their groups. \pre all groups have as many ranks
 std::vector<int> heads_of(const std::vector<std::vector<int>>& groups, int head) {
   std::vector<int> ranks;
   for (const std::vector<int>& group : groups) {
@@ -130,14 +130,24 @@ std::vector<Fold> fold_groups(const BuildRequest& request) {
   return !all.empty() && go_around(request, groups) ? all : std::vector<Fold>();
 }
 
+/// Whether every rank of a group heads a share; else one does.
+bool has_heads(Collective collective) {
+  return collective != Collective::broadcast && collective != Collective::reduce;
+}
+
 double ops_of(const BuildRequest& request) {
+  if (request.ranks == 1) return 1;
   const std::vector<std::vector<int>> groups = groups_of(request);
   const auto count = static_cast<double>(groups.size());
-  const double shares = static_cast<double>(groups.front().size()) * channels_of(request);
-  if (count == 1) return shares;
-  if (!go_around(request, groups)) return shares * (2 * count + 1);
+  const int heads = has_heads(request.collective) ? static_cast<int>(groups.front().size()) : 1;
+  if (count == 1) return heads * channels_of(request);
   const double units = groups.size() < kFewestByUnit ? 1 : count;
-  return shares * count * (2 * units + 2 * (count - 1)) / request.fold.groups;
+  double ops = 0;
+  for (int head = 0; head < heads; ++head) {
+    ops += are_joined(request, heads_of(groups, head)) ? 2 * count + 1
+                                                       : count * (2 * units + 2 * (count - 1));
+  }
+  return ops * channels_of(request) / request.fold.groups;
 }
 
 /// A share of the message for every head and channel, `units` long; channel c works on lane c.
@@ -163,10 +173,6 @@ class InSwitches {
   }
 
  private:
-  static bool has_heads(Collective collective) {
-    return collective != Collective::broadcast && collective != Collective::reduce;
-  }
-
   /// Of a share, or one of its units.
   struct Part {
     std::int64_t begin = 0;

@@ -167,7 +167,8 @@ void export_outcome(const Console& console, const ExportTarget& target, Study& s
                                              study.machine(outcome.query), options);
   const std::string runtime = profile_word(outcome.query.profile).runtime;
   // A file of ours is the same program; but it does not say which blocks a library gives it.
-  const bool is_same = target.format == nullptr && outcome.profile == runtime;
+  const bool is_same =
+      target.format == nullptr && !is_library(study.choice(algorithm_that_ran(outcome)));
   if (is_same || !outcome.report.simulated) return;
   TimesOfWritten times = time_written(study, outcome.query, written, outcome.report.time_s);
   if (outcome.profile != runtime) {

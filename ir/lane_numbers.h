@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "core/hash.h"
+#include "core/hash_numbers.h"
 #include "ir/program.h"
 
 namespace espalier {
@@ -21,8 +22,7 @@ class LaneNumbers {
     Recent& recent = recent_[at];
     if (recent.lane != lane) {
       const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;
-      const auto next = static_cast<std::uint32_t>(numbers_.size());
-      recent = {lane, numbers_.try_emplace(key, next).first->second};
+      recent = {lane, numbers_.number(mix64(key))};
     }
     return recent.number;
   }
@@ -34,8 +34,8 @@ class LaneNumbers {
     std::uint32_t lane = ~std::uint32_t{0};  ///< none: lanes have 16 bits
     std::uint32_t number = 0;
   };
-  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  ///< by place and lane
-  std::vector<Recent> recent_;                                ///< by place
+  HashNumbers numbers_;         ///< by place and lane
+  std::vector<Recent> recent_;  ///< by place
 };
 
 }  // namespace espalier

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NCCL does (NVIDIA/nccl src/graph/search.cc), in outline: it looks for as many rings of one
 // speed as the links allow, at first over NVLinks between neighbours; if there is none, through
-// another GPU of the communicator (path class NVB, since version 2.12); if there is none, over PCIe
+// another GPU of the communicator (path class NVB, since version 2.8); if there is none, over PCIe
 // and host memory. Its search is a heuristic with a time limit; here the most rings are found.
 #include "planner/ring_search.h"
 

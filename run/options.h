@@ -46,7 +46,7 @@ struct RunOptions {
   BlockUse blocks = {};                     ///< simulated only
   SimEngine engine = SimEngine::automatic;  ///< simulated only
   /// Simulated only: when each place begins with the call, in seconds; the first of them is 0.
-  /// Nobody reads what it has before, and what is written there is taken when it has begun.
+  /// Before that nobody reads its memory, and what is written to it counts as received then.
   /// Empty: all at once, as are places beyond the last one.
   std::vector<double> starts_s = {};
   /// Simulated only: all at once, however calls are launched (launch_starts_s).

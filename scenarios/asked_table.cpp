@@ -259,6 +259,8 @@ std::vector<Prediction> AskedTable::predict_all(const Choosing& choosing,
       const auto [request, to_beat_s] = requests[i];
       Prediction& made = predictions[places[i]];
       made = found(request, progress).prediction.get();
+      // Slower than what is of interest: who asked for no more takes it as a bound.
+      if (made.best.time_s > wanted[places[i]].worthwhile_s) continue;
       if (shorter(to_beat_s, made.best.time_s)) {
         made = {.skipped = "other algorithms are faster"};
       } else if (!made.skipped) {

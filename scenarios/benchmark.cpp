@@ -109,7 +109,7 @@ std::vector<double> starts_of(const Machine& machine, const Router& used, const 
 
 namespace {
 
-/// Whether every rank that sends does so to one other rank only, as rings do.
+/// Whether every rank that sends does so to one other rank only: rings, and also chains.
 bool goes_round(const Program& program) {
   std::map<PlaceId, PlaceId> receivers;
   for (const Op& op : program.ops) {
@@ -180,8 +180,8 @@ ExpectedError error_of(const Machine& machine, const Router& used, const Algorit
     ExpectedError error = expected_error(profile.errors, what);
     if (is_too_old(choice, outcome.library_version, model)) {
       error = estimated_error("no log is of a version that is older than its GPUs");
-    } else if (!error
-                    .is_estimate) {  // asking the library once more takes a while on large machines
+    } else if (!error.is_estimate) {
+      // Only now: to ask the library once more takes a while on large machines.
       what.forced = forced_parameters(choice, request_for(outcome.query, machine));
       error = expected_error(profile.errors, what);
     }

@@ -91,14 +91,14 @@ class FitLogsReader {
     const Location where{log.file, table.line, 0};
     if (table.collective && asked && *table.collective != *asked) {
       if (is_named(log, *asked)) {
-        say_(fmt::format("{}:{}: a table of {} is left out: --collective chooses", log.file,
-                         table.line, to_string(*table.collective)));
+        say_(fmt::format("{}:{}: a table of {} is left out: those of {} were asked for", log.file,
+                         table.line, to_string(*table.collective), to_string(*asked)));
       } else {
-        problems_.add(where,
-                      fmt::format("this is a log of {}, not of {}", to_string(*table.collective),
-                                  to_string(*asked)),
-                      fmt::format("without --collective {0} or {0}=, or without the log",
-                                  to_string(*asked)));
+        problems_.add(
+            where,
+            fmt::format("this is a log of {}, not of {}", to_string(*table.collective),
+                        to_string(*asked)),
+            fmt::format("without --collective {0} or {0}=, or without the log", to_string(*asked)));
       }
       return std::nullopt;
     }

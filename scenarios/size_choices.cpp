@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -96,7 +95,7 @@ void SizeChooser::choose_ends(const PredictAll& predict_all) {
 
 /// For the largest size. A variant matters there if it is faster than all of its algorithm with
 /// lower latency. They are asked for in rounds, each of which knows the times of those before: of
-/// an algorithm the first two, then twice as many each time, so that workers have enough to do.
+/// an algorithm the first, the second, then two, four and so on, so that workers have enough to do.
 void SizeChooser::predict_variants(const PredictAll& predict_all) {
   const std::size_t last = sizes_.size() - 1;
   std::map<std::string, std::vector<std::size_t>> by_name;
@@ -148,7 +147,8 @@ void SizeChooser::predict(const std::vector<Asked>& asked, const PredictAll& pre
     const auto [candidate, size, worthwhile_s] = asked[i];
     Prediction& made = predictions[i];
     if (made.best.time_s > worthwhile_s) {
-      slower_than_[candidate].emplace(size, worthwhile_s);
+      double& slower_than_s = slower_than_[candidate].try_emplace(size, 0).first->second;
+      slower_than_s = std::max(slower_than_s, worthwhile_s);
     } else if (made.is_bounded && std::isfinite(worthwhile_s)) {
       again.push_back({candidate, size});
     } else {

@@ -82,7 +82,7 @@ class SizeChooser {
   void choose(const std::vector<std::size_t>& places, const PredictAll& predict_all);
   /// Chooses for the smallest and the largest size, before any other. All candidates are predicted
   /// for the smallest, and for the largest those that no other variant of the same algorithm beats
-  /// at both.
+  /// at both; where time is limited, all for both.
   void choose_ends(const PredictAll& predict_all);
 
   /// \pre was chosen for

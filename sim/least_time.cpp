@@ -42,16 +42,6 @@ std::pair<double, double> longest_of(const OpFlows& flows, const FlowList& list,
   return longest;
 }
 
-/// How long its flows take at least, all at once.
-double longest_s(const OpFlows& flows, const FlowList& list) {
-  double longest_s = 0;
-  for (const FlowList::Flow& flow : list.flows) {
-    longest_s = std::max(longest_s, std::max(flow.latency_s, 0.0) +
-                                        flow.bytes / narrowest_bytes_per_s(flows, list, flow));
-  }
-  return longest_s;
-}
-
 }  // namespace
 
 double busiest_link_s(const Program& program, MachineResources& machine, double message_bytes,

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/hash.h"
+#include "core/hash_numbers.h"
 #include "ir/lane_numbers.h"
 
 namespace espalier {
@@ -66,13 +66,10 @@ class Readings {
 
  private:
   std::size_t number_of(const Op& op) {
-    std::vector<std::size_t>& known = by_hash_[hash_of(op)];
-    for (const std::size_t number : known) {
-      if (is_same(*all_[number].example, op)) return number;
-    }
-    known.push_back(all_.size());
-    add(op);
-    return all_.size() - 1;
+    const std::uint32_t number = numbers_.number(
+        hash_of(op), [&](std::uint32_t known) { return is_same(*all_[known].example, op); });
+    if (number == all_.size()) add(op);
+    return number;
   }
 
   void add(const Op& op) {
@@ -108,8 +105,8 @@ class Readings {
   const Program& program_;
   MachineResources& machine_;
   std::vector<Reading> all_;
-  std::unordered_map<std::uint64_t, std::vector<std::size_t>> by_hash_;  ///< numbers of readings
-  std::map<ResourceId, std::set<Reader>> readers_;                       ///< by link
+  HashNumbers numbers_;                             ///< of readings
+  std::map<ResourceId, std::set<Reader>> readers_;  ///< by link
 };
 
 }  // namespace

@@ -109,8 +109,9 @@ ResourceId MachineResources::of_hop(const Hop& of_route) {
 }
 
 const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
-  const std::uint32_t number = path_numbers_.number(transfer_key(from, to, via));
-  if (number < paths_.size()) return paths_[number];
+  const std::uint64_t key = transfer_key(from, to, via);
+  const std::uint32_t known = path_numbers_.find(key);
+  if (known != HashNumbers::kNone) return paths_[known];
   const Route* route = nullptr;
   if (via < 0) {
     route = router_.route(node_of(from), node_of(to));
@@ -118,7 +119,9 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
     route = router_.route(node_of(from), node_of(to), program_.vias[via]);
   }
   CHECK(route != nullptr);
-  return paths_.emplace_back(made_of(*route));
+  Path made = made_of(*route);
+  path_numbers_.number(key);
+  return paths_.emplace_back(std::move(made));
 }
 
 const Path& MachineResources::path_of(NodeId from, NodeId to) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/op_shapes.h"
 
-#include <algorithm>
 #include <bit>
 #include <span>
 

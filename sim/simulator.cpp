@@ -108,12 +108,12 @@ void delay(OpHistory& history, double seconds) {
   }
 }
 
-/// When a place has what an op wrote: a GPU whose call begins later than that takes it then.
-double taken_s(const Op& op, const OpRecord& record, const std::vector<double>& starts_s,
-               double overhead_s) {
-  const auto place = static_cast<std::size_t>(op.dst.place);
-  if (op.kind != OpKind::combine || place >= starts_s.size()) return record.seen_s;
-  return std::max(record.seen_s, overhead_s + starts_s[place]);
+/// When the call is over: not before it has begun everywhere; what has arrived by then is taken.
+double end_s(const OpHistory& history, const std::vector<double>& starts_s, double overhead_s) {
+  double end_s = overhead_s;
+  for (const double start_s : starts_s) end_s = std::max(end_s, overhead_s + start_s);
+  for (const OpRecord& op : history.ops) end_s = std::max(end_s, op.seen_s);
+  return end_s;
 }
 
 /// In time.
@@ -211,12 +211,8 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
     return outcome;
   }
   const double overhead_s = call_overhead_s(program, target, options);
-  outcome.time_s = overhead_s;
   delay(outcome.history, overhead_s);
-  for (OpId id = 0; id < program.ops.size(); ++id) {
-    outcome.time_s = std::max(outcome.time_s, taken_s(program.ops[id], outcome.history.ops[id],
-                                                      options.starts_s, overhead_s));
-  }
+  outcome.time_s = end_s(outcome.history, options.starts_s, overhead_s);
   outcome.together_s = outcome.time_s;
   // The engine knows nothing of the way of the last results.
   if (options.limits && outcome.time_s > options.limits->time_s) outcome.end = SimEnd::too_slow;

@@ -14,7 +14,8 @@ wanting() {
   ldd "$here"/build/espalier "$here"/build/gpu_rates "$here"/build/tests/cuda_test 2>&1 |
     sed -nE -e 's/^\s*(\S+) => not found.*/\1/p' -e "s/^.*\/([^/]+): version .* not found.*/\1/p" | sort -u
 }
-while missing=$(wanting) && [ -n "$missing" ]; do
+missing=$(wanting)
+while [ -n "$missing" ]; do
   for library in $missing; do
     if [ ! -e "$here/lib/$library" ] || [ -e "$lent/$library" ]; then
       echo "run: this computer's $library is too old or missing, and a bundle can't bring it:" \
@@ -23,6 +24,7 @@ while missing=$(wanting) && [ -n "$missing" ]; do
     fi
     ln -s "$here/lib/$library" "$lent/"
   done
+  missing=$(wanting)
 done
 
 if [ $# -gt 0 ]; then

@@ -82,6 +82,7 @@ class GpuBundle(unittest.TestCase):
         done = self.start(bundle / "run")
         self.assertIn(f"commit {(bundle / 'commit').read_text().strip()}", done.stdout)
         self.assertIn("| GPU tests | ", done.stdout)
+        self.assertEqual(done.returncode, 1)  # `echo` passes no test
         self.assertNotIn("stand-ins", done.stdout)
 
     def test_packs_nothing_where_a_library_is_missing(self):

@@ -225,7 +225,7 @@ TEST(LeastSquares, MovesKnownConstantsNoFurtherThanTheTimesDemand) {
     EXPECT_LT(std::abs(std::log(held.values[i].value / start)),
               0.5 * std::abs(std::log(free.values[i].value / start)));
     // The interval still has what the times alone say.
-    if (held.values[i].determined != Determined::yes) continue;
+    ASSERT_EQ(held.values[i].determined, Determined::yes);
     EXPECT_LE(held.values[i].low, free.values[i].value);
     EXPECT_GE(held.values[i].high, free.values[i].value);
   }
