@@ -117,7 +117,8 @@ std::optional<Baseline> Study::baseline(const Query& query) {
     std::optional<Baseline> found = baseline_of(*asked);
     if (found) {
       const Topology& topology = *machine(query).topology;
-      const Profile own = topology.profile(profile(query));
+      // Not that of the algorithm: all answers for a size share what they are compared with.
+      const Profile own = topology.profile(profile_word(query.profile).runtime);
       if (!own.library.empty()) {
         found->runtime_gain = gain_between(topology, own, topology.profile(own.library));
       }

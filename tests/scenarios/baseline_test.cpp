@@ -218,7 +218,8 @@ TEST_F(AgainstNccl, SaysHowManyTimesAsFast) {
   Query same = *baseline_query(query);
   same.against_nccl = true;
   EXPECT_EQ(speedup_of(study_.ask(same)), 1.0);
-  EXPECT_EQ(study_.ask(same).nccl->runtime_gain, 1);
+  // All answers for a size are compared with one baseline, that of the profile asked for.
+  EXPECT_DOUBLE_EQ(study_.ask(same).nccl->runtime_gain, 0.85 / 0.77);
 }
 
 /// For large messages nothing is faster than NCCL by more than both errors: on a DGX H100 whatever
