@@ -39,8 +39,10 @@ BuildRequest build_request(const AlgorithmChoice& choice, Collective collective,
   const int root = stated != nullptr && !request.root_given ? stated->root : request.root;
   const bool in_place = request.in_place || (stated != nullptr && stated->in_place);
   if (request.machine) {
-    return request_for(collective, root, in_place, *request.machine->router,
-                       request.machine->placement);
+    BuildRequest made = request_for(collective, root, in_place, *request.machine->router,
+                                    request.machine->placement);
+    made.size_bytes = request.size_bytes;
+    return made;
   }
   BuildRequest blind;
   blind.collective = collective;
@@ -90,6 +92,7 @@ std::vector<OptionUse> program_options(std::vector<OptionUse> before,
                          {"--collective"},
                          {"--root", "0"},
                          {"--in-place"},
+                         {"--size"},
                          {"--chunks", "1"}});
   all.insert(all.end(), after.begin(), after.end());
   return all;
@@ -131,6 +134,9 @@ ProgramRequest read_program_request(Arguments& arguments) {
   request.root = static_cast<int>(arguments.integer("--root", 0, ranks - 1));
   request.in_place = arguments.flag("--in-place");
   request.chunks = arguments.integer("--chunks", 1, kMaxUnits);
+  const std::vector<std::int64_t> sizes = arguments.sizes("--size");
+  if (sizes.size() > 1) arguments.problem_of("--size", "a program is of one size at most");
+  if (!sizes.empty()) request.size_bytes = sizes.front();
   return request;
 }
 

@@ -23,7 +23,8 @@ struct ProgramRequest {
   bool in_place = false;
   bool ranks_given = false;
   bool root_given = false;
-  std::int64_t chunks = 1;  ///< pieces of the longest op
+  std::int64_t chunks = 1;                 ///< pieces of the longest op
+  std::optional<std::int64_t> size_bytes;  ///< for algorithms whose programs depend on it
 };
 
 /// Notes a problem if --gpus or --relay is given without a machine.

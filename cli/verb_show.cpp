@@ -216,7 +216,8 @@ const Verb& show_verb() {
       "print a machine, an algorithm's program, a scenario, a model or what a file holds",
       "For a machine: its nodes and links, a matrix as nvidia-smi topo -m prints it, and what each "
       "profile makes of the links. For an algorithm: its program in the text form that verify "
-      "reads. For a scenario: its file. For a model: its gradients and step times.",
+      "reads; that of nccl is another one for every --size. For a scenario: its file. For a model: "
+      "its gradients and step times.",
       {"NAME", "a name from list, or a file", WordKind::nameable, 1, 1},
       program_options({}, {{"--dot"}, {"--save"}, {"--json"}, {"--csv"}}),
       {{"show dgx1-v100", "a machine"},
@@ -224,6 +225,7 @@ const Verb& show_verb() {
        {"show dgx1-v100 --dot", "the same machine as a Graphviz graph"},
        {"show dgx1-v100 --csv links.csv", "and its links as a table for other programs"},
        {"show ring --ranks 4 --collective allreduce", "a program"},
+       {"show nccl --topology dgx-a100 --size 1MiB", "what NCCL makes of a message"},
        {"show quickstart", "a scenario"},
        {"show resnet50", "a model: the sizes of its gradients, and its step times"}},
       run_show};

@@ -189,7 +189,8 @@ std::string verdicts_csv(const Json& verdicts) {
 
 /// Notes options that say how to build a program when all programs come from files.
 void refuse_building(Arguments& arguments) {
-  for (const char* option : {"--ranks", "--collective", "--root", "--in-place", "--chunks"}) {
+  for (const char* option :
+       {"--ranks", "--collective", "--root", "--in-place", "--size", "--chunks"}) {
     if (!arguments.given(option)) continue;
     arguments.problem_of(option, "does not apply to a program in a file",
                          "it applies to the program of an --algorithm");

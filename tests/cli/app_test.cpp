@@ -272,6 +272,18 @@ TEST(App, TunePrintsWhereToKeepNccl) {
   EXPECT_NE(done.out.find("# Keep NCCL for "), std::string::npos) << done.out;
 }
 
+TEST(App, ShowsAndVerifiesWhatNcclMakesOfAMessage) {
+  const auto shown = [](const std::string& size) {
+    return run({"show", "nccl", "--topology", "dgx-a100", "--size", size});
+  };
+  EXPECT_NE(shown("1KiB").out, shown("64MiB").out);
+  EXPECT_EQ(shown("1KiB,64MiB").code, 2);
+  const Result verified =
+      run({"verify", "--algorithm", "nccl", "--topology", "dgx-a100", "--size", "1KiB"});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_EQ(run({"verify", temp_file("none.esp"), "--size", "1KiB"}).code, 2);
+}
+
 TEST(App, SaysHowLittleAnyScheduleGainsOverNccl) {
   const auto shown = [](const std::string& algorithm, const std::string& size) {
     return run({"sim", "--topology", "dgx-a100", "--size", size, "--algorithm", algorithm}).out;
