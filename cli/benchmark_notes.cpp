@@ -14,6 +14,7 @@
 #include "algorithms/algorithm.h"
 #include "cli/table_notes.h"
 #include "cli/text.h"
+#include "core/units.h"
 #include "core/words.h"
 #include "topologies/expected_error.h"
 #include "topologies/launch_costs.h"
