@@ -26,18 +26,20 @@ struct Located {
 class Planner {
  public:
   Planner(const Program& program, const LanePrograms& lowered,
-          const std::vector<int>& process_of_place, int process, std::size_t element_bytes)
+          const std::vector<int>& process_of_place, int process, std::size_t element_bytes,
+          const Scratch& scratch)
       : program_(program),
         lowered_(lowered),
         process_of_place_(process_of_place),
         process_(process),
+        scratch_(scratch),
         sent_(static_cast<std::size_t>(program.ranks()), 0),
         received_(static_cast<std::size_t>(program.ranks()), 0) {
     plan_.element_bytes = element_bytes;
   }
 
-  MessagePlan run(const std::vector<OpId>& order, std::int64_t scratch_bytes) {
-    divide_scratch(scratch_bytes);
+  MessagePlan run(const std::vector<OpId>& order) {
+    divide_scratch();
     for (std::uint32_t position = 0; position < order.size(); ++position) {
       op_ = order[position];
       position_ = position;
@@ -52,7 +54,7 @@ class Planner {
   bool is_here(PlaceId place) const { return process_at(place) == process_; }
 
   /// Slots of one size, as many as fit, and enough for any op.
-  void divide_scratch(std::int64_t scratch_bytes) {
+  void divide_scratch() {
     std::int64_t most = 0;  // slots of an op
     std::int64_t slot_bytes = 0;
     for (OpId id = 0; id < program_.ops.size(); ++id) {
@@ -66,13 +68,13 @@ class Planner {
       const std::int64_t slots = is_copy ? std::min(remote, elsewhere) : remote + elsewhere;
       if (slots == 0) continue;
       most = std::max(most, slots);
-      slot_bytes = std::max(
-          slot_bytes, lowered_.ops[id].elements * static_cast<std::int64_t>(plan_.element_bytes));
+      slot_bytes =
+          std::max(slot_bytes, most_at_once(id) * static_cast<std::int64_t>(plan_.element_bytes));
     }
     if (slot_bytes == 0) return;
     constexpr std::int64_t kAlignment = 64;
     slot_bytes_ = (slot_bytes + kAlignment - 1) / kAlignment * kAlignment;
-    slots_ = std::max(most, std::min(scratch_bytes / slot_bytes_, kMostSlots));
+    slots_ = std::max(most, std::min(scratch_.bytes / slot_bytes_, kMostSlots));
     plan_.scratch_bytes = slots_ * slot_bytes_;
   }
 
@@ -84,8 +86,15 @@ class Planner {
             {kMessageScratch, Buffer::tmp, slot * slot_bytes_}};
   }
 
+  /// Of the part at hand.
   Located source(const Op& op, std::uint32_t i) const {
-    return {program_.sources[op.src_begin + i], op.length, lowered_.sources[op.src_begin + i]};
+    return {program_.sources[op.src_begin + i], op.length,
+            at_part(lowered_.sources[op.src_begin + i])};
+  }
+
+  BufferOffset at_part(BufferOffset whole) const {
+    whole.bytes += part_ * static_cast<std::int64_t>(plan_.element_bytes);
+    return whole;
   }
 
   void add(const Op& op) {
@@ -96,39 +105,66 @@ class Planner {
     }
   }
 
+  /// So many elements of an op come and are combined before the next ones do: a part of it where it
+  /// is long and combines what others have in the memory of the process that carries it out.
+  std::int64_t most_at_once(OpId id) const {
+    const Op& op = program_.ops[id];
+    const auto element_bytes = static_cast<std::int64_t>(plan_.element_bytes);
+    const std::int64_t elements = lowered_.ops[id].elements;
+    const bool stays = process_at(op.dst.place) == process_at(op.at);
+    const bool fits = elements * element_bytes <= scratch_.bytes;
+    if (scratch_.piece_bytes == 0 || op.src_count == 1 || !stays || fits) return elements;
+    return std::max<std::int64_t>(1, scratch_.piece_bytes / element_bytes);
+  }
+
+  /// Calls `visit` for each part of the op at hand, which `part_` and `elements_` are then; in the
+  /// end they are all of it.
+  template <class Visit>
+  void for_each_part(Visit&& visit) {
+    const std::int64_t whole = lowered_.ops[op_].elements;
+    const std::int64_t most = most_at_once(op_);
+    for (part_ = 0; part_ < whole; part_ += elements_) {
+      elements_ = std::min(most, whole - part_);
+      visit();
+    }
+    part_ = 0;
+    elements_ = whole;
+  }
+
   /// What another process carries out needs its sources from here, and its results may belong here.
   void add_elsewhere(const Op& op) {
     const int other = process_at(op.at);
-    for (std::uint32_t i = 0; i < op.src_count; ++i) {
-      if (is_here(program_.sources[op.src_begin + i].place)) send(other, source(op, i));
-    }
+    for_each_part([&] {
+      for (std::uint32_t i = 0; i < op.src_count; ++i) {
+        if (is_here(program_.sources[op.src_begin + i].place)) send(other, source(op, i));
+      }
+    });
     for_each_result(op, [&](const Located& result) {
       if (is_here(result.units.place)) receive(other, result);
     });
   }
 
   void add_here(const Op& op) {
-    operands_.clear();
     const Located dst{op.dst, op.length, lowered_.ops[op_].dst};
     const bool is_copy = op.src_count == 1;
-    for (std::uint32_t i = 0; i < op.src_count; ++i) {
-      const Located from = source(op, i);
-      if (is_here(from.units.place)) {
-        operands_.push_back(from);
-        continue;
-      }
-      // A copy needs no scratch memory where its result belongs here.
-      const Located to = is_copy && is_here(dst.units.place) ? dst : next_slot();
-      receive(process_at(from.units.place), to);
-      operands_.push_back(to);
-    }
     Located result = dst;
-    if (is_copy) {
-      result = operands_.front();  // what is only passed on is sent from where it is
-    } else if (!is_here(dst.units.place)) {
-      result = next_slot();
-    }
-    if (!is_copy) combine(result);
+    if (!is_copy && !is_here(dst.units.place)) result = next_slot();
+    for_each_part([&] {
+      operands_.clear();
+      for (std::uint32_t i = 0; i < op.src_count; ++i) {
+        const Located from = source(op, i);
+        if (is_here(from.units.place)) {
+          operands_.push_back(from);
+          continue;
+        }
+        // A copy needs no scratch memory where its result belongs here.
+        const Located to = is_copy && is_here(dst.units.place) ? dst : next_slot();
+        receive(process_at(from.units.place), to);
+        operands_.push_back(to);
+      }
+      if (!is_copy) combine({result.units, result.length, at_part(result.bytes)});
+    });
+    if (is_copy) result = operands_.front();  // what is only passed on is sent from where it is
     for_each_result(op, [&](const Located& to) {
       if (to.bytes == result.bytes) return;
       if (is_here(to.units.place)) {
@@ -187,7 +223,7 @@ class Planner {
     step.op = op_;
     step.position = position_;
     step.memory = what.bytes;
-    step.elements = lowered_.ops[op_].elements;
+    step.elements = elements_;
     return step;
   }
 
@@ -238,6 +274,7 @@ class Planner {
   const LanePrograms& lowered_;
   const std::vector<int>& process_of_place_;
   const int process_;
+  const Scratch scratch_;
   MessagePlan plan_;
   AccessTracker tracker_;                ///< of steps, not of ops
   std::vector<std::uint64_t> sent_;      ///< messages by process
@@ -245,7 +282,9 @@ class Planner {
   std::int64_t slot_bytes_ = 0;
   std::int64_t slots_ = 0;
   std::int64_t next_slot_ = 0;
-  OpId op_ = 0;  ///< at hand
+  OpId op_ = 0;                ///< at hand
+  std::int64_t part_ = 0;      ///< of it: the first element
+  std::int64_t elements_ = 0;  ///< and how many
   std::uint32_t position_ = 0;
   std::vector<Located> operands_;      ///< of the op at hand, all in the memory of this process
   std::vector<std::uint32_t> needed_;  ///< by the step at hand
@@ -330,10 +369,9 @@ std::vector<OpId> common_order(const Program& program, const LanePrograms& lower
 
 MessagePlan plan_messages(const Program& program, const LanePrograms& lowered,
                           const std::vector<OpId>& order, const std::vector<int>& process_of_place,
-                          int process, std::size_t element_bytes, std::int64_t scratch_bytes) {
+                          int process, std::size_t element_bytes, const Scratch& scratch) {
   CHECK(std::ranges::all_of(program.ops, [](const Op& op) { return op.kind == OpKind::combine; }));
-  return Planner(program, lowered, process_of_place, process, element_bytes)
-      .run(order, scratch_bytes);
+  return Planner(program, lowered, process_of_place, process, element_bytes, scratch).run(order);
 }
 
 }  // namespace espalier

@@ -54,14 +54,15 @@ static_assert(kMessageWindow < kMessageTags);
 /// A process may begin a step when the steps it needs are over and it is one of the kMessageWindow
 /// steps from the oldest that is not over. This never blocks, even where a send is not over before
 /// it is received and nothing is buffered: take the first op in the common order of which a step is
-/// not over in some process. All steps it needs are of earlier ops, or earlier steps of this op
-/// (receives, then the combine, then sends), so these are over everywhere, or are being carried
-/// out. What is left of the op is the oldest step of each of its processes, hence within their
-/// windows: both ends of its messages are begun, and it goes on. Slots of scratch memory are given
-/// to ops in the same order and an op gets all of its own at once, so waiting for a slot is waiting
-/// for an earlier op. Two messages of a pair that are under way at a time have different tags, as a
-/// window is shorter than the tags are many; of equal ones the earlier is sent first, and
-/// transports keep the order of these.
+/// not over in some process, and of its pieces the first of which one is not over. All steps it
+/// needs are of earlier ops or pieces, or earlier steps of this one (receives, then the combine;
+/// behind the last piece, sends), so these are over everywhere, or are being carried out. What is
+/// left of the op is the oldest step of each of its processes, hence within their windows: both
+/// ends of its messages are begun, and it goes on. Slots of scratch memory are given to ops in the
+/// same order and an op gets all of its own at once, so waiting for a slot is waiting for an
+/// earlier op. Two messages of a pair that are under way at a time have different tags, as a window
+/// is shorter than the tags are many; of equal ones the earlier is sent first, and transports keep
+/// the order of these.
 struct MessagePlan {
   std::size_t element_bytes = 0;
   std::int64_t scratch_bytes = 0;
@@ -83,6 +84,14 @@ struct MessagePlan {
 /// Scratch memory of a process, more only where an op could not be carried out otherwise.
 inline constexpr std::int64_t kMessageScratchBytes = std::int64_t{32} << 20;
 
+/// What a process has of it, and how much of an op it holds at a time.
+struct Scratch {
+  std::int64_t bytes = kMessageScratchBytes;
+  /// Ops longer than `bytes` that combine what others have come in pieces of at most so many bytes,
+  /// each of which is combined when it has come; 0: as a whole.
+  std::int64_t piece_bytes = 0;
+};
+
 /// The process that has the memory of each place: ranks their own, and host memories and relays
 /// that of the rank that uses them first.
 std::vector<int> processes_of_places(const Program& program);
@@ -92,11 +101,10 @@ std::vector<int> processes_of_places(const Program& program);
 /// that names the blocked lanes when the program can't finish.
 std::vector<OpId> common_order(const Program& program, const LanePrograms& lowered);
 
-/// The steps of a process. `order`: common_order. `scratch_bytes`: as kMessageScratchBytes. \pre
-/// the program only combines
+/// The steps of a process. `order`: common_order. All processes have the same `scratch`. \pre the
+/// program only combines
 MessagePlan plan_messages(const Program& program, const LanePrograms& lowered,
                           const std::vector<OpId>& order, const std::vector<int>& process_of_place,
-                          int process, std::size_t element_bytes,
-                          std::int64_t scratch_bytes = kMessageScratchBytes);
+                          int process, std::size_t element_bytes, const Scratch& scratch);
 
 }  // namespace espalier

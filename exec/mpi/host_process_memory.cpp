@@ -33,11 +33,16 @@ class HostPart : public ProcessPart {
   HostSteps steps_;
 };
 
+/// So little that what has come is still in a cache when it is combined: with two processes, 64 to
+/// 256 MiB take 0.7 to 0.8 times as long as with ops that come as a whole.
+constexpr Scratch kScratch{.bytes = std::int64_t{4} << 20, .piece_bytes = std::int64_t{1} << 20};
+
 class HostProcessMemory : public ProcessMemory {
  public:
   explicit HostProcessMemory(const Processes& processes) : processes_(processes) {}
 
   std::string name() const override { return "host"; }
+  Scratch scratch() const override { return kScratch; }
 
   void add_needs(const HostData& data, const Target&, const RunOptions& options,
                  std::vector<MemoryNeed>& needs) override {

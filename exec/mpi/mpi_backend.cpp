@@ -71,8 +71,9 @@ std::unique_ptr<Prepared> prepare(const HostData& data, const Target& target,
   LanePrograms lowered =
       lower(program, options.size_bytes / static_cast<std::int64_t>(element_bytes), element_bytes);
   const std::vector<int> homes = processes_of_places(program);
-  auto prepared = std::make_unique<Prepared>(
-      plan_messages(program, lowered, common_order(program, lowered), homes, mine, element_bytes));
+  auto prepared =
+      std::make_unique<Prepared>(plan_messages(program, lowered, common_order(program, lowered),
+                                               homes, mine, element_bytes, memory.scratch()));
   for (std::size_t place = 0; place < homes.size(); ++place) {
     if (homes[place] != mine) lowered.buffer_bytes[place] = {};
   }

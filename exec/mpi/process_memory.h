@@ -34,6 +34,8 @@ class ProcessMemory {
   virtual ~ProcessMemory() = default;
   /// What all processes have to have alike: "host".
   virtual std::string name() const = 0;
+  /// How it receives what it combines: part of what `name` says.
+  virtual Scratch scratch() const = 0;
   /// Adds what `prepare` allocates, to the first of `needs`, which is this computer's and counts
   /// all of its processes, or as a need of its own. Throws Error where this process has no such
   /// memory.

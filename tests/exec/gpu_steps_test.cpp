@@ -138,10 +138,10 @@ TEST_F(GpuStepsTest, EveryRouteGivesWhatTheInterpreterGives) {
           SCOPED_TRACE(program.name + " " + std::to_string(ranks) + " " + std::to_string(elements) +
                        " seed " + std::to_string(seed));
           fake_cuda::reset({.gpus = kGpus, .seed = seed});
-          const std::int64_t scratch_bytes = seed % 2 == 0 ? 0 : kMessageScratchBytes;
+          const Scratch scratch{.bytes = seed % 2 == 0 ? 0 : kMessageScratchBytes};
           const Buffering buffering = seed % 3 == 0 ? Buffering::all : Buffering::none;
           expect_messages_right(program, DataType::float32, ReduceOp::sum, elements, buffering,
-                                seed++, scratch_bytes, parts_by(route));
+                                seed++, scratch, parts_by(route));
           ASSERT_FALSE(HasFatalFailure());
         }
       }
@@ -156,8 +156,8 @@ TEST_F(GpuStepsTest, EveryTypeAndOperator) {
       for (const ReduceOp op : all_reduce_ops()) {
         SCOPED_TRACE(std::string(to_string(type)) + " " + std::string(to_string(op)));
         fake_cuda::reset({.gpus = kGpus, .seed = seed});
-        expect_messages_right(tree_program(4, false), type, op, 101, Buffering::none, seed++,
-                              kMessageScratchBytes, parts_by(route));
+        expect_messages_right(tree_program(4, false), type, op, 101, Buffering::none, seed++, {},
+                              parts_by(route));
       }
     }
   }
@@ -168,7 +168,7 @@ TEST_F(GpuStepsTest, HostMemoriesTakePart) {
   for (const RouteOf route : {staged, direct}) {
     fake_cuda::reset({.gpus = kGpus});
     expect_messages_right(flat_program(4, false), DataType::int32, ReduceOp::max, 307,
-                          Buffering::none, 3, kMessageScratchBytes, parts_by(route));
+                          Buffering::none, 3, {}, parts_by(route));
   }
 }
 
@@ -176,14 +176,14 @@ TEST_F(GpuStepsTest, HostMemoriesTakePart) {
 TEST_F(GpuStepsTest, CombinesManySources) {
   fake_cuda::reset({.gpus = kGpus, .memory_bytes = std::size_t{1} << 30});
   expect_messages_right(reduce_scatter_program(18), DataType::float16, ReduceOp::sum, 18 * 7,
-                        Buffering::none, 5, kMessageScratchBytes, parts_by(mapped));
+                        Buffering::none, 5, {}, parts_by(mapped));
 }
 
 TEST_F(GpuStepsTest, ManySmallMessagesShareTheRoomForPieces) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     fake_cuda::reset({.gpus = kGpus, .seed = seed});
     expect_messages_right(chunk(ring_program(4, true), {8, 1}), DataType::int64, ReduceOp::prod,
-                          4 * 331, Buffering::none, seed, 0, parts_by(staged));
+                          4 * 331, Buffering::none, seed, {.bytes = 0}, parts_by(staged));
     ASSERT_FALSE(HasFatalFailure());
   }
 }

@@ -181,7 +181,7 @@ std::vector<std::unique_ptr<TestPart>> make_host_parts(const std::deque<PartRequ
 
 void expect_messages_right(const Program& program, DataType type, ReduceOp op,
                            std::int64_t elements, Buffering buffering, std::uint64_t seed,
-                           std::int64_t scratch_bytes, const MakeParts& make) {
+                           const Scratch& scratch, const MakeParts& make) {
   std::mt19937_64 random(seed);
   const auto size = static_cast<std::int64_t>(size_of(type));
   const LanePrograms lowered = lower(program, elements, size_of(type));
@@ -192,8 +192,8 @@ void expect_messages_right(const Program& program, DataType type, ReduceOp op,
   for (int process = 0; process < program.ranks(); ++process) {
     requests.push_back(
         {program, only(lowered, homes, process),
-         plan_messages(program, lowered, order, homes, process, size_of(type), scratch_bytes), type,
-         op, network.transport(process)});
+         plan_messages(program, lowered, order, homes, process, size_of(type), scratch), type, op,
+         network.transport(process)});
   }
   const std::vector<std::unique_ptr<TestPart>> parts = make(requests);
   std::deque<MessageRunner> runners;

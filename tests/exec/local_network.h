@@ -95,9 +95,9 @@ std::vector<std::unique_ptr<TestPart>> make_host_parts(const std::deque<PartRequ
 
 /// The steps of all processes give every place of the program what `interpret` gives it, to the
 /// last bit, from random contents of all buffers, when processes go on in turns drawn by chance;
-/// and no process is ever blocked for good. `scratch_bytes`: as in plan_messages.
+/// and no process is ever blocked for good. `scratch`: as in plan_messages.
 void expect_messages_right(const Program& program, DataType type, ReduceOp op,
                            std::int64_t elements, Buffering buffering, std::uint64_t seed,
-                           std::int64_t scratch_bytes, const MakeParts& make = make_host_parts);
+                           const Scratch& scratch, const MakeParts& make = make_host_parts);
 
 }  // namespace espalier

@@ -22,10 +22,10 @@ using testing::IsEmpty;
 constexpr std::int64_t kElements = 12;
 
 MessagePlan plan_of(const Program& program, int process, std::int64_t elements = kElements,
-                    std::int64_t scratch_bytes = kMessageScratchBytes) {
+                    const Scratch& scratch = {}) {
   const LanePrograms lowered = lower(program, elements, 4);
   return plan_messages(program, lowered, common_order(program, lowered),
-                       processes_of_places(program), process, 4, scratch_bytes);
+                       processes_of_places(program), process, 4, scratch);
 }
 
 /// "send op 2 to 1", "receive op 2 from 0", "combine op 3 of 2"; then what it needs.
@@ -115,11 +115,34 @@ TEST(MessagePlan, NothingIsSentOfNoElements) {
 
 TEST(MessagePlan, ScratchMemoryIsLimited) {
   const Program program = ring_program(4, false);
-  const std::int64_t slot = plan_of(program, 0, 4000, 0).scratch_bytes;
+  const std::int64_t slot = plan_of(program, 0, 4000, {.bytes = 0}).scratch_bytes;
   EXPECT_EQ(slot, (1000 * 4 + 63) / 64 * 64);  // one slot is enough
-  EXPECT_EQ(plan_of(program, 0, 4000, 3 * slot + 5).scratch_bytes, 3 * slot);
+  EXPECT_EQ(plan_of(program, 0, 4000, {.bytes = 3 * slot + 5}).scratch_bytes, 3 * slot);
   // An op needs a slot for each of the three others at once, however little is granted.
-  EXPECT_EQ(plan_of(reduce_scatter_program(4), 0, 4000, 0).scratch_bytes, 3 * slot);
+  EXPECT_EQ(plan_of(reduce_scatter_program(4), 0, 4000, {.bytes = 0}).scratch_bytes, 3 * slot);
+}
+
+TEST(MessagePlan, WhatIsCombinedComesInPieces) {
+  Builder builder("reduce", test_contract(Collective::reduce, 3, 1));
+  const std::vector<Slice> parts{builder.input(0, 0, 1), builder.input(1, 0, 1),
+                                 builder.input(2, 0, 1)};
+  builder.combine(builder.output(0, 0, 1), parts);
+  builder.combine(builder.tmp(1, 0, 1), {builder.input(1, 0, 1), builder.input(1, 0, 1)});
+  const Program program = builder.finish();
+  // 12 elements: of 8 and of 4. A slot is free when what was in it has been combined.
+  const Scratch scratch{.bytes = 0, .piece_bytes = 35};
+  const MessagePlan plan = plan_of(program, 0, 12, scratch);
+  EXPECT_THAT(listing(plan),
+              ElementsAre("receive op 0 from 1", "receive op 0 from 2", "combine op 0 of 3 needs 2",
+                          "receive op 0 from 1 needs 2", "receive op 0 from 2 needs 2",
+                          "combine op 0 of 3 needs 3"));
+  EXPECT_EQ(plan.steps[2].elements, 8);
+  EXPECT_EQ(plan.steps[5].elements, 4);
+  EXPECT_EQ(plan.steps[5].memory.bytes, 8 * 4);
+  EXPECT_EQ(plan.sources_of(plan.steps[5])[0].bytes, 8 * 4);
+  EXPECT_EQ(plan.scratch_bytes, 2 * 64);  // of 32 bytes for either, aligned
+  EXPECT_THAT(listing(plan_of(program, 2, 12, scratch)),
+              ElementsAre("send op 0 to 0", "send op 0 to 0"));
 }
 
 TEST(MessagePlan, HostMemoriesAreWithTheirFirstUser) {
@@ -162,9 +185,10 @@ TEST(MessagePlan, RunsInAnyOrder) {
           for (const Buffering buffering : {Buffering::none, Buffering::all}) {
             SCOPED_TRACE(program.name + " " + std::to_string(ranks) + " " +
                          std::to_string(elements));
-            const std::int64_t scratch_bytes = seed % 2 == 0 ? 0 : kMessageScratchBytes;
+            const Scratch scratch{.bytes = seed % 2 == 0 ? 0 : kMessageScratchBytes,
+                                  .piece_bytes = seed % 3 == 0 ? 0 : 64};
             expect_messages_right(program, DataType::float32, ReduceOp::sum, elements, buffering,
-                                  seed++, scratch_bytes);
+                                  seed++, scratch);
           }
         }
       }
