@@ -36,26 +36,32 @@ std::unique_ptr<Backend> make_nccl(Backend& programs) {
   return std::make_unique<NcclBackend>(dynamic_cast<CudaBackend&>(programs));
 }
 
-std::unique_ptr<Backend> make_mpi(const DeviceChoice& choice) {
-  if (!choice.gpu_memory) return make_mpi_backend({});
-  return make_mpi_backend(GpuChoice{choice.devices, choice.as_placed, *choice.gpu_memory});
+std::optional<GpuChoice> gpus_of(const DeviceChoice& choice) {
+  if (!choice.gpu_memory) return std::nullopt;
+  return GpuChoice{choice.devices, choice.as_placed, *choice.gpu_memory};
 }
 
-Inventory inventory_of_gpus(const std::vector<int>& devices, int ranks) {
-  Inventory inventory = cuda_inventory(devices);
+std::unique_ptr<Backend> make_mpi(const DeviceChoice& choice) {
+  return make_mpi_backend(gpus_of(choice));
+}
+
+Inventory inventory_of_gpus(const DeviceChoice& choice, int ranks) {
+  Inventory inventory = cuda_inventory(choice.devices);
   if (ranks > 0) inventory.sharing = ranks;
   return inventory;
 }
 
-Inventory inventory_of_threads(const std::vector<int>&, int ranks) {
+Inventory inventory_of_threads(const DeviceChoice&, int ranks) {
   Inventory inventory = host_inventory(ranks);
   inventory.cache_bytes = last_caches_bytes();
   inventory.devices.front().free_bytes = as_bytes(free_memory_bytes());
   return inventory;
 }
 
-/// Of the processes that there are: they have no devices, and are as many as were started.
-Inventory inventory_by_mpi(const std::vector<int>&, int) { return mpi_inventory(); }
+/// Of the processes that there are: as many as were started.
+Inventory inventory_by_mpi(const DeviceChoice& choice, int) {
+  return mpi_inventory(gpus_of(choice));
+}
 
 }  // namespace
 
@@ -93,8 +99,8 @@ const std::vector<BackendEntry>& all_backends() {
   return all;
 }
 
-std::string_view measured_in_place_of_gpus(const BackendEntry& entry) {
-  return entry.has_devices ? std::string_view() : entry.runs_on;
+std::string_view measured_in_place_of_gpus(const BackendEntry& entry, const DeviceChoice& choice) {
+  return entry.has_devices || choice.gpu_memory ? std::string_view() : entry.runs_on;
 }
 
 std::vector<const BackendEntry*> executing_backends() {

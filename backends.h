@@ -42,9 +42,9 @@ struct BackendEntry {
   /// How many devices there are. Throws Error{unsupported} where it can't be used here. Null
   /// without devices.
   int (*count_devices)() = nullptr;
-  /// What can be probed: these devices (all of them when empty), or `ranks` ranks on a single one.
-  /// Throws what `make` throws. Null where there is nothing to probe.
-  Inventory (*inventory)(const std::vector<int>& devices, int ranks) = nullptr;
+  /// What can be probed: the devices chosen (all of them where none are named), or `ranks` ranks on
+  /// a single one. Throws what `make` throws. Null where there is nothing to probe.
+  Inventory (*inventory)(const DeviceChoice& choice, int ranks) = nullptr;
   /// The library whose own collectives can be run on the buffers of programs; empty: there is none.
   std::string_view library = {};
   /// Its version here, as `library_version` has it. Throws Error{unsupported} where there is none.
@@ -66,7 +66,7 @@ struct BackendEntry {
 
 /// What a back end that executes measures where it is not GPUs that it runs on, as `runs_on`; empty
 /// where it is.
-std::string_view measured_in_place_of_gpus(const BackendEntry& entry);
+std::string_view measured_in_place_of_gpus(const BackendEntry& entry, const DeviceChoice& choice);
 
 /// Every back end of this build, the simulator first.
 const std::vector<BackendEntry>& all_backends();

@@ -15,15 +15,15 @@
 namespace espalier {
 
 std::optional<std::string> share_devices(ProbeRequest& request) {
-  const std::size_t ranks = request.devices.size();
-  const std::set<int> different(request.devices.begin(), request.devices.end());
-  if (different.size() == ranks) return std::nullopt;
+  std::vector<int>& devices = request.choice.devices;
+  const std::set<int> different(devices.begin(), devices.end());
+  if (different.size() == devices.size()) return std::nullopt;
   if (different.size() > 1) {
-    return fmt::format("{} on {}: some of them share a GPU", counted(ranks, "rank"),
+    return fmt::format("{} on {}: some of them share a GPU", counted(devices.size(), "rank"),
                        counted(different.size(), "GPU"));
   }
-  request.sharing = static_cast<int>(ranks);
-  request.devices.resize(1);
+  request.sharing = static_cast<int>(devices.size());
+  devices.resize(1);
   return std::nullopt;
 }
 std::optional<std::string> too_many_sharing(int sharing) {
@@ -36,19 +36,21 @@ int ranks_to_probe(const BackendEntry& backend, int unless_gpus) {
   return gpus > 1 ? gpus : unless_gpus;
 }
 
-ProbeRequest probe_request_for(const BackendEntry& backend, const std::vector<int>& devices,
-                               int ranks, double timeout_s) {
-  ProbeRequest request{&backend, devices, 0, timeout_s};
+ProbeRequest probe_request_for(const BackendEntry& backend, const DeviceChoice& choice, int ranks,
+                               double timeout_s) {
+  ProbeRequest request{&backend, choice, 0, timeout_s};
+  if (choice.gpu_memory) return request;
   if (!backend.has_devices) {
     request.sharing = ranks;
     if (const auto problem = too_many_sharing(ranks)) throw Error(ErrorKind::usage, *problem);
     return request;
   }
-  const int known = devices.empty() ? backend.count_devices() : static_cast<int>(devices.size());
-  request.devices.clear();
+  const std::vector<int>& named = choice.devices;
+  const int known = named.empty() ? backend.count_devices() : static_cast<int>(named.size());
+  request.choice.devices.clear();
   for (int rank = 0; rank < ranks; ++rank) {
     const int next = rank % known;
-    request.devices.push_back(devices.empty() ? next : devices[static_cast<std::size_t>(next)]);
+    request.choice.devices.push_back(named.empty() ? next : named[static_cast<std::size_t>(next)]);
   }
   if (const auto problem = share_devices(request)) {
     throw Error(ErrorKind::usage, *problem, kHowToShare);
@@ -62,10 +64,10 @@ ProbeRequest probe_request_for(const BackendEntry& backend, const std::vector<in
 Survey survey_machine(const ProbeRequest& request, const SurveyShown& shown) {
   const BackendEntry& entry = *request.backend;
   const int sharing = entry.processes != nullptr ? entry.processes() : request.sharing;
-  const Inventory inventory = entry.inventory(request.devices, sharing);
-  DeviceChoice choice{request.devices};
+  const Inventory inventory = entry.inventory(request.choice, sharing);
+  DeviceChoice choice = request.choice;
   if (entry.has_devices && request.sharing > 0) {
-    choice.devices.assign(static_cast<std::size_t>(request.sharing), request.devices.front());
+    choice.devices.assign(static_cast<std::size_t>(request.sharing), choice.devices.front());
   }
   const std::unique_ptr<Backend> backend = entry.make(choice);
   Meter meter = probing_meter(*backend, inventory, request.timeout_s);
@@ -77,9 +79,10 @@ Topology probed_machine(const Survey& survey) {
   return fit_machine(survey, fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))));
 }
 
-FigureCheck figure_check(const BackendEntry& entry, Backend& backend, const Topology& machine,
-                         double timeout_s) {
-  if (entry.has_devices || entry.inventory == nullptr || !machine.has_working_sets()) return {};
+FigureCheck figure_check(const BackendEntry& entry, const DeviceChoice& choice, Backend& backend,
+                         const Topology& machine, double timeout_s) {
+  const bool is_on_gpus = measured_in_place_of_gpus(entry, choice).empty();
+  if (is_on_gpus || entry.inventory == nullptr || !machine.has_working_sets()) return {};
   const int ranks =
       entry.processes != nullptr ? entry.processes() : static_cast<int>(machine.gpus().size());
   const Inventory inventory = entry.inventory({}, ranks);

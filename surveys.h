@@ -17,8 +17,9 @@ namespace espalier {
 /// computer.
 struct ProbeRequest {
   const BackendEntry* backend = nullptr;
-  std::vector<int> devices;  ///< as CUDA numbers them; empty: all
-  int sharing = 0;           ///< ranks that share the device; 0: they do not
+  /// The devices are as CUDA numbers them; none: all. Of processes, by rank.
+  DeviceChoice choice;
+  int sharing = 0;  ///< ranks that share the only device; 0: they do not. Processes say themselves
   double timeout_s = 60;
 };
 
@@ -40,11 +41,11 @@ std::optional<std::string> too_many_sharing(int sharing);
 /// `BackendEntry::count_devices` throws.
 int ranks_to_probe(const BackendEntry& backend, int unless_gpus);
 
-/// What a comparison without a topology has to probe: that many ranks on the devices named, in
+/// What a comparison without a topology has to probe: that many ranks on the devices chosen, in
 /// turn on all there are, or on this computer. Throws Error{usage} when some but not all of them
 /// share a device, and when more share one than can be probed.
-ProbeRequest probe_request_for(const BackendEntry& backend, const std::vector<int>& devices,
-                               int ranks, double timeout_s);
+ProbeRequest probe_request_for(const BackendEntry& backend, const DeviceChoice& choice, int ranks,
+                               double timeout_s);
 
 /// Told how many steps there will be, it says who is told of each.
 using SurveyShown = std::function<std::function<void(const std::string&)>(std::size_t steps)>;
@@ -57,9 +58,9 @@ Survey survey_machine(const ProbeRequest& request, const SurveyShown& shown);
 Topology probed_machine(const Survey& survey);
 
 /// Checks whether this computer still has the figures of a machine that was probed, with `backend`,
-/// which `entry` made for ranks on all GPUs of the machine. Null where there is nothing to check.
-/// The back end must outlive it.
-FigureCheck figure_check(const BackendEntry& entry, Backend& backend, const Topology& machine,
-                         double timeout_s);
+/// which `entry` made of `choice` for ranks on all GPUs of the machine. Null where there is nothing
+/// to check. The back end must outlive it.
+FigureCheck figure_check(const BackendEntry& entry, const DeviceChoice& choice, Backend& backend,
+                         const Topology& machine, double timeout_s);
 
 }  // namespace espalier

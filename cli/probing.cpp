@@ -76,17 +76,23 @@ Console console_for(const BackendEntry& backend, const Console& console) {
 ProbeRequest read_probe_request(Arguments& arguments) {
   ProbeRequest request;
   request.backend = &read_backend(arguments);
-  request.devices = read_devices(arguments, *request.backend);
-  request.sharing = !request.backend->has_devices ? kHostRanks : 0;
+  request.choice = read_device_choice(arguments, *request.backend);
+  request.sharing = request.backend->has_devices ? 0 : kHostRanks;
+  std::vector<int>& devices = request.choice.devices;
   if (arguments.given("--virtual")) {
     request.sharing = static_cast<int>(arguments.integer("--virtual", 1, kMaxVirtualRanks));
-    if (request.devices.size() > 1) {
+    if (request.choice.gpu_memory) {
+      arguments.problem_of("--virtual", "each process is a rank",
+                           "name the same GPU for each with --devices: 0,0,0,0");
+    } else if (devices.size() > 1) {
       arguments.problem_of("--virtual", "the ranks share one GPU, but --devices names several",
                            "name one");
     }
-    if (request.backend->has_devices && request.devices.empty()) request.devices = {0};
-  } else if (const auto problem = share_devices(request)) {
-    arguments.problem_of("--devices", *problem, kHowToShare);
+    if (request.backend->has_devices && devices.empty()) devices = {0};
+  } else if (request.backend->has_devices) {
+    if (const auto problem = share_devices(request)) {
+      arguments.problem_of("--devices", *problem, kHowToShare);
+    }
   }
   if (const auto problem = too_many_sharing(request.sharing)) {
     arguments.problem_of("--devices", *problem);

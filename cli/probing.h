@@ -16,7 +16,6 @@ namespace espalier {
 const BackendEntry& read_backend(Arguments& arguments);
 
 /// Reads --devices; notes a problem when they are given for threads.
-std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend);
 
 /// Reads --devices, --memory and --transport; notes a problem when they are given for a back end
 /// that they say nothing about.

@@ -81,9 +81,9 @@ Comparisons compare(const Console& console, const Answering& answering,
 
 /// Why the named machine may not be this one.
 void say_doubts(const Console& console, const std::string& machine, const BackendEntry& entry,
-                const std::vector<int>& devices) {
-  for (const std::string& doubt :
-       doubts_about(open_machine(machine), measured_in_place_of_gpus(entry), devices)) {
+                const DeviceChoice& choice) {
+  for (const std::string& doubt : doubts_about(
+           open_machine(machine), measured_in_place_of_gpus(entry, choice), choice.devices)) {
     say(console, "note: " + doubt);
   }
 }
@@ -137,6 +137,8 @@ void write_both(const Arguments& arguments, const Console& console, Study& predi
 std::vector<OptionUse> compare_options() {
   return {{"--backend", "host"},
           {"--devices", "all"},
+          {"--memory", "host"},
+          {"--transport", "auto"},
           {"--ranks", "4"},
           {"--topology"},
           {"--measured"},
@@ -172,10 +174,10 @@ std::vector<OptionUse> compare_options() {
 
 /// The machine of a question that names none, which then asks about it.
 Topology probe_for(Arguments& arguments, const Console& console, const BackendEntry& entry,
-                   const std::vector<int>& devices, Query& question) {
-  const bool ranks_named = !devices.empty() || arguments.given("--ranks");
+                   const DeviceChoice& choice, Query& question) {
+  const bool ranks_named = !choice.devices.empty() || arguments.given("--ranks");
   const int ranks = ranks_named ? question.ranks : ranks_to_probe(entry, question.ranks);
-  const ProbeRequest request = probe_request_for(entry, devices, ranks, question.run.timeout_s);
+  const ProbeRequest request = probe_request_for(entry, choice, ranks, question.run.timeout_s);
   Topology probed = probed_machine(survey_machine(request, console));
   question.topology = probed.title + ", probed just now";
   question.ranks = 0;
@@ -183,10 +185,10 @@ Topology probe_for(Arguments& arguments, const Console& console, const BackendEn
 }
 
 /// Whether the machine still is as probed, where all of it is at work.
-FigureCheck check_for(const BackendEntry& entry, Backend& backend, const Topology& machine,
-                      const Query& question) {
+FigureCheck check_for(const BackendEntry& entry, const DeviceChoice& choice, Backend& backend,
+                      const Topology& machine, const Query& question) {
   if (!question.gpus.empty() || !question.relays.empty()) return {};
-  return figure_check(entry, backend, machine, question.run.timeout_s);
+  return figure_check(entry, choice, backend, machine, question.run.timeout_s);
 }
 
 /// Before anything takes time. What is predicted of a library is about the version that is here,
@@ -205,9 +207,9 @@ int run_compare(Arguments& arguments, const Console& given) {
   arguments.output("--html");
   const std::string output = arguments.output("--output");
   const BackendEntry& entry = read_backend(arguments);
-  const std::vector<int> devices = read_devices(arguments, entry);
-  count_ranks(arguments, devices, sweep.question);
-  const bool has_library = read_against(arguments, entry, devices);
+  DeviceChoice choice = read_device_choice(arguments, entry);
+  count_ranks(arguments, choice.devices, sweep.question);
+  const bool has_library = read_against(arguments, entry, choice.devices);
   if (!output.empty() && !sweep.question.topology.empty()) {
     arguments.problem_of("--output", "nothing is probed if --topology names a machine");
   }
@@ -218,18 +220,18 @@ int run_compare(Arguments& arguments, const Console& given) {
   Query& question = sweep.question;
   if (has_library) require_library(entry, question);
   say_version(notes_to(console), question.library_version);
-
   std::optional<Topology> probed;
   if (question.topology.empty()) {
-    probed = probe_for(arguments, console, entry, devices, question);
+    probed = probe_for(arguments, console, entry, choice, question);
     if (!output.empty()) write_output(console, output, print_topology(*probed));
   }
   const std::string where = question.topology;
   question.judge = false;
-  if (!entry.has_devices) question.against_nccl = false;  // which runs on GPUs
-  if (!probed) say_doubts(console, where, entry, devices);
+  if (!measured_in_place_of_gpus(entry, choice).empty()) question.against_nccl = false;
+  if (!probed) say_doubts(console, where, entry, choice);
 
-  const std::unique_ptr<Backend> backend = entry.make({devices, !probed.has_value()});
+  choice.as_placed = !probed.has_value();
+  const std::unique_ptr<Backend> backend = entry.make(choice);
   Simulator simulator;
   Study predicting(simulator, &simulator);
   Study measuring(*backend, &simulator);
@@ -246,7 +248,7 @@ int run_compare(Arguments& arguments, const Console& given) {
   const Comparisons comparisons =
       compare(console,
               {predicting, measuring, library ? &*library : nullptr,
-               check_for(entry, *backend, probed ? *probed : open_machine(where), question),
+               check_for(entry, choice, *backend, probed ? *probed : open_machine(where), question),
                arguments.given("--html")},
               sweep.queries(), where, print);
   if (print) print_not_here(console, comparisons.measured, sweep.all_algorithms);

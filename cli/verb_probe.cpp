@@ -119,6 +119,8 @@ const Verb& probe_verb() {
       {{"--backend", "host"},
        {"--devices", "all"},
        {"--virtual"},
+       {"--memory", "host"},
+       {"--transport", "auto"},
        {"--timeout", "60"},
        {"--output"},
        {"--json"},
@@ -126,7 +128,9 @@ const Verb& probe_verb() {
       {{"probe --backend cuda --output here.yaml", "all GPUs of this computer"},
        {"probe --backend cuda --devices 0 --virtual 8 --output eight.yaml",
         "eight ranks that share one GPU"},
-       {"probe --output host.yaml", "this computer itself, as a machine of four ranks"}},
+       {"probe --output host.yaml", "this computer itself, as a machine of four ranks"},
+       {"probe --backend mpi --memory cuda --output cluster.yaml",
+        "processes with a GPU each, that mpirun or torchrun has started"}},
       run_probe};
   return verb;
 }

@@ -109,6 +109,19 @@ int differently_placed(const Inventory& inventory) {
   return 0;
 }
 
+/// The first rank whose GPU is another one than that of its number on the first host; 0: none.
+int rank_on_another_gpu(const Inventory& inventory) {
+  if (inventory.is_shared()) return 0;
+  const int each = inventory.ranks_of_a_host();
+  const auto name_of = [&](int rank) {
+    return inventory.devices[static_cast<std::size_t>(rank)].name;
+  };
+  for (int rank = each; rank < inventory.ranks(); ++rank) {
+    if (name_of(rank) != name_of(rank % each)) return rank;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<std::string> doubts_about(const Survey& survey) {
@@ -120,6 +133,14 @@ std::vector<std::string> doubts_about(const Survey& survey) {
         "the ranks of host {} are {} than those of host 0; the topology says where those of host 0 "
         "are",
         host, difference(survey.inventory, host)));
+  }
+  if (const int rank = rank_on_another_gpu(survey.inventory)) {
+    const std::vector<ProbedDevice>& devices = survey.inventory.devices;
+    const int like = rank % survey.inventory.ranks_of_a_host();
+    doubts.push_back(fmt::format(
+        "rank {} is on {}, and rank {} of host 0 on {}; the topology says what host 0 has", rank,
+        devices[static_cast<std::size_t>(rank)].name, like,
+        devices[static_cast<std::size_t>(like)].name));
   }
   if (caches_hold_half_of_what_is_probed(survey.inventory)) {
     doubts.emplace_back(

@@ -47,7 +47,8 @@ class GpuFit {
   }
 
  private:
-  int gpus() const { return static_cast<int>(survey_.inventory.devices.size()); }
+  /// Of the first host.
+  int gpus() const { return survey_.inventory.ranks_of_a_host(); }
   const ProbedDevice& device(int gpu) const { return survey_.inventory.devices[index(gpu)]; }
 
   void add_gpus() {
@@ -129,7 +130,7 @@ class GpuFit {
 
   void add_cpus() {
     std::set<int> sockets;
-    for (const ProbedDevice& device : survey_.inventory.devices) sockets.insert(socket_of(device));
+    for (int gpu = 0; gpu < gpus(); ++gpu) sockets.insert(socket_of(device(gpu)));
     for (const int socket : sockets) {
       cpus_[socket] = add_node(machine_, fmt::format("cpu{}", socket), NodeKind::cpu);
       machine_.nodes.back().numa = socket;

@@ -177,7 +177,7 @@ void join_sockets(const Survey& survey, Topology& machine, const std::vector<Nei
   }
 }
 
-std::vector<Neighbours> fit_shared(const Survey& survey, Topology& machine) {
+void fit_shared(const Survey& survey, Topology& machine) {
   std::vector<Neighbours> sockets = neighbours(survey.inventory);
   add_ranks(survey, machine, sockets);
   for (Neighbours& socket : sockets) {
@@ -195,24 +195,24 @@ std::vector<Neighbours> fit_shared(const Survey& survey, Topology& machine) {
     }
     set_link_profile(profile, "host_memory", 1, figures.to_host.front().latency_s);
     if (!survey.inventory.is_host) continue;
-    // Threads add while they copy, whatever the profile's name, and nothing is staged. Messages are
-    // added when they have come.
-    profile.reduction =
-        survey.inventory.has_messages ? ReductionMode::separate : ReductionMode::fused;
+    // Threads add while they copy, whatever the profile's name, and nothing is staged.
+    if (!survey.inventory.has_messages) profile.reduction = ReductionMode::fused;
     profile.staging_overhead_s = 0;
   }
   if (survey.sockets) join_sockets(survey, machine, sockets);
-  return sockets;
 }
 
 /// Hosts like this one around a network, each at the end of a link of what all of its ranks reach
 /// together, from whichever socket.
-void fit_network(const Survey& survey, Topology& machine, const std::vector<Neighbours>& sockets) {
+void fit_network(const Survey& survey, Topology& machine) {
   const GroupFigures& network = *survey.network;
+  // Between a socket and the NIC nothing is slower than the network.
+  const double near_gbps = 2 * std::max({network.all_both_gbps, network.both_gbps, network.all_gbps,
+                                         fastest_alone_gbps(network)});
   const NodeId nic = add_node(machine, "nic0", NodeKind::nic);
-  for (const Neighbours& socket : sockets) {
-    add_link(machine, socket.host, nic, "nic", LinkClass::host,
-             fastest_gbps(machine.memories[socket.memory()]));
+  for (NodeId node = 0; node < nic; ++node) {
+    if (machine.node(node).kind != NodeKind::cpu) continue;
+    add_link(machine, node, nic, "nic", LinkClass::host, near_gbps);
   }
   const NodeId fabric = add_node(machine, "network", NodeKind::fabric);
   machine.nodes.back().host = -1;
@@ -245,6 +245,8 @@ Profile& begin_profile(Topology& machine, const FittedProfile& fitted, const Sur
   profile.call_overhead_s = sane_latency_s(fitted.copies->call_s);
   profile.local_overhead_s = sane_latency_s(fitted.copies->local.latency_s);
   profile.reduce_overhead_s = sane_latency_s(survey.reduce_latency_s);
+  // Messages are added when they have come.
+  if (survey.inventory.has_messages) profile.reduction = ReductionMode::separate;
   return profile;
 }
 
@@ -282,17 +284,19 @@ Topology fit_machine(const Survey& survey, const std::string& when) {
   for (std::size_t i = 0; i < inventory.devices.size(); ++i) {
     const std::string& place = inventory.devices[i].place;
     if (place.empty()) continue;
-    machine.sources.push_back(inventory.is_shared() ? "all ranks: " + place
-                                                    : fmt::format("gpu{}: {}", i, place));
+    machine.sources.push_back(
+        inventory.is_shared()
+            ? "all ranks: " + place
+            : fmt::format("{}{}: {}", inventory.hosts > 1 ? "rank " : "gpu", i, place));
   }
   machine.profiles = built_in_profiles().profiles;
-  if (!inventory.is_shared()) {
+  if (inventory.is_shared()) {
+    fit_shared(survey, machine);
+  } else {
     fit_gpus(survey, machine);
-    return machine;
   }
-  const std::vector<Neighbours> sockets = fit_shared(survey, machine);
   if (!survey.network) return machine;
-  fit_network(survey, machine, sockets);
+  fit_network(survey, machine);
   MachineFile file;
   for (const Node& node : machine.nodes) file.shared.push_back(node.host < 0);
   file.one = std::move(machine);

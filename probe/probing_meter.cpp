@@ -20,7 +20,7 @@ struct Scale {
   double window_s = 0;  ///< as in MeterSettings, while a machine is probed
 
   std::int64_t footprint_bytes(int sharing) const {
-    return std::clamp(shared_bytes / std::max(1, sharing), min_bytes, max_bytes);
+    return std::clamp(shared_bytes / sharing, min_bytes, max_bytes);
   }
 };
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
@@ -38,16 +38,16 @@ const Scale& scale_of(const Inventory& inventory) {
 }  // namespace
 
 std::int64_t probe_footprint_bytes(const Inventory& inventory) {
-  std::int64_t bytes = scale_of(inventory).footprint_bytes(inventory.sharing);
-  const int sharing = inventory.is_host ? inventory.ranks_of_a_host() : inventory.sharing;
+  const int sharing = inventory.ranks_of_a_memory();
+  std::int64_t bytes = scale_of(inventory).footprint_bytes(sharing);
   if (inventory.is_host) {
-    const std::int64_t beyond = kBeyondCaches * inventory.cache_bytes / std::max(1, sharing);
+    const std::int64_t beyond = kBeyondCaches * inventory.cache_bytes / sharing;
     const auto whole = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(beyond)));
     bytes = std::max(bytes, std::min(whole, kMaxBeyondCaches));
   }
   for (const ProbedDevice& device : inventory.devices) {
     if (device.free_bytes == 0) continue;
-    bytes = std::min(bytes, device.free_bytes / 2 / std::max(1, sharing));
+    bytes = std::min(bytes, device.free_bytes / 2 / sharing);
   }
   return std::max(bytes, kMiB);
 }
@@ -66,7 +66,8 @@ Meter meter_of(Backend& backend, const Inventory& inventory, double window_s, do
   settings.window_s = window_s;
   settings.timeout_s = timeout_s;
   Meter meter = backend_meter(backend, settings);
-  meter.copy_engines = !inventory.is_host;
+  // Of messages it is the back end that chooses what copies them.
+  meter.copy_engines = !inventory.is_host && !inventory.has_messages;
   return meter;
 }
 

@@ -62,7 +62,7 @@ CopyFigures survey_copies(const Inventory& inventory, const Meter& meter, CopyMe
   if (inventory.is_shared() && count > 1) {
     figures.crowded_latency_s = surveyor.ring_latency_s(rings_of(inventory.ranks_by_socket()));
   }
-  const int near_host = inventory.is_shared() ? 1 : inventory.ranks();
+  const int near_host = inventory.is_shared() ? 1 : inventory.ranks_of_a_host();
   for (int rank = 0; rank < near_host; ++rank) {
     meter.progress(fmt::format("copies {} <-> host memory{}", rank, by));
     const double latency_s = surveyor.hop_latency_s(rank, kHost);

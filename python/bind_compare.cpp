@@ -37,7 +37,7 @@ KnownSurvey probe_this(const BackendEntry& entry, const std::vector<int>& device
   const int count = ranks.value_or(devices.empty() ? ranks_to_probe(entry, kHostRanks)
                                                    : static_cast<int>(devices.size()));
   if (count < 1) throw Error(ErrorKind::usage, fmt::format("{} ranks", count), "one at least");
-  const ProbeRequest request = probe_request_for(entry, devices, count, timeout_s);
+  const ProbeRequest request = probe_request_for(entry, {devices}, count, timeout_s);
   const Survey survey =
       survey_machine(request, [](std::size_t) { return [](const std::string&) {}; });
   const Topology found = probed_machine(survey);
@@ -149,7 +149,7 @@ std::vector<KnownComparison> compare(
 /// Why a machine may not be this computer.
 std::vector<std::string> doubts(const MachineArgument& machine, const std::string& backend,
                                 const std::vector<int>& devices) {
-  return doubts_about(*machine->topology, measured_in_place_of_gpus(executing_backend(backend)),
+  return doubts_about(*machine->topology, measured_in_place_of_gpus(executing_backend(backend), {}),
                       devices);
 }
 

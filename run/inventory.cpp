@@ -2,6 +2,8 @@
 #include "run/inventory.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -20,6 +22,39 @@ std::vector<int> numbered(std::vector<int> sockets) {
   return sockets;
 }
 
+/// How many hosts there are, of the host of each rank.
+int count_alike(const std::vector<int>& hosts) {
+  const auto each = std::ranges::count(hosts, hosts.front());
+  for (auto first = hosts.begin(); first < hosts.end(); first += each) {
+    const bool is_whole =
+        hosts.end() - first >= each && std::count(first, first + each, *first) == each;
+    if (is_whole && std::ranges::count(hosts, *first) == each) continue;
+    throw Error(ErrorKind::unsupported,
+                "the network is measured between hosts with the same number of ranks each, one "
+                "host's after the other's",
+                "mpirun --map-by ppr:4:node, or as many slots on each host");
+  }
+  return static_cast<int>(hosts.size()) / static_cast<int>(each);
+}
+
+/// Whether the ranks of each host share one GPU.
+bool share_gpus(const std::vector<ProbedProcess>& processes) {
+  std::map<int, std::vector<std::string>> bus_ids;  // by host
+  for (const ProbedProcess& process : processes) {
+    bus_ids[process.host].push_back(process.bus_id);
+  }
+  std::set<bool> shares;
+  for (const auto& [host, all] : bus_ids) {
+    const std::set<std::string> different(all.begin(), all.end());
+    const bool is_shared = different.size() == 1 && all.size() > 1;
+    if (!is_shared && different.size() < all.size()) shares = {false, true};
+    shares.insert(is_shared);
+  }
+  if (shares.size() == 1) return *shares.begin();
+  throw Error(ErrorKind::unsupported, "some ranks share a GPU, and others do not",
+              "give each rank its own GPU, or all of a host the same one");
+}
+
 }  // namespace
 
 std::vector<std::vector<int>> Inventory::ranks_by_socket() const {
@@ -36,7 +71,7 @@ std::vector<std::vector<int>> Inventory::ranks_by_socket() const {
 std::vector<int> Inventory::paired_ranks() const {
   std::vector<int> paired;
   if (!is_shared()) {
-    for (int rank = 0; rank < ranks(); ++rank) paired.push_back(rank);
+    for (int rank = 0; rank < ranks_of_a_host(); ++rank) paired.push_back(rank);
     return paired;
   }
   for (const std::vector<int>& neighbours : ranks_by_socket()) {
@@ -59,22 +94,33 @@ Inventory inventory_of_processes(const std::vector<int>& hosts, const std::vecto
   const auto ranks = static_cast<int>(hosts.size());
   Inventory inventory = inventory_of_one_memory("mpi", "processes of a computer", ranks);
   inventory.has_messages = true;
-  const auto each = std::ranges::count(hosts, hosts.front());
-  inventory.hosts = ranks / static_cast<int>(each);
-  for (auto first = hosts.begin(); first < hosts.end(); first += each) {
-    const bool is_whole =
-        hosts.end() - first >= each && std::count(first, first + each, *first) == each;
-    if (is_whole && std::ranges::count(hosts, *first) == each) continue;
-    throw Error(ErrorKind::unsupported,
-                "the network is measured between hosts with the same number of ranks each, one "
-                "host's after the other's",
-                "mpirun --map-by ppr:4:node, or as many slots on each host");
-  }
+  inventory.hosts = count_alike(hosts);
+  const auto each = inventory.ranks_of_a_host();
   for (auto first = sockets.begin(); first < sockets.end(); first += each) {
     for (const int socket : numbered({first, first + each})) inventory.sockets.push_back(socket);
   }
   if (std::ranges::all_of(inventory.sockets, [](int socket) { return socket == 0; })) {
     inventory.sockets.clear();
+  }
+  return inventory;
+}
+
+Inventory inventory_of_gpu_processes(const std::vector<ProbedProcess>& processes) {
+  std::vector<int> hosts;
+  for (const ProbedProcess& process : processes) hosts.push_back(process.host);
+  Inventory inventory;
+  inventory.name = "mpi";
+  inventory.has_messages = true;
+  inventory.hosts = count_alike(hosts);
+  if (share_gpus(processes)) {
+    inventory.devices = {processes.front().device};
+    inventory.can_access = {{true}};
+    inventory.sharing = static_cast<int>(processes.size());
+    return inventory;
+  }
+  for (const ProbedProcess& process : processes) {
+    inventory.devices.push_back(process.device);
+    inventory.can_access.push_back(process.can_map);
   }
   return inventory;
 }

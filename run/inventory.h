@@ -31,7 +31,7 @@ struct ProbedNvlink {
 /// What a machine has, before anything is measured.
 struct Inventory {
   std::string name;                   ///< of the topology
-  std::vector<ProbedDevice> devices;  ///< at least one
+  std::vector<ProbedDevice> devices;  ///< at least one; of processes with a GPU each, by rank
   std::vector<std::vector<bool>>
       can_access;  ///< by device and device: whether the first can map the second's memory
   std::vector<ProbedNvlink> nvlinks;  ///< each pair of ends once
@@ -45,10 +45,12 @@ struct Inventory {
   std::vector<int> sockets = {};
 
   int ranks_of_a_host() const { return ranks() / hosts; }
+  /// Of a host that have buffers in one memory.
+  int ranks_of_a_memory() const { return is_shared() ? ranks_of_a_host() : 1; }
   /// Ranks of the first host by their socket.
   std::vector<std::vector<int>> ranks_by_socket() const;
-  /// Ranks whose pairs are measured: all of them, unless they are alike. Then the first two ranks
-  /// of the first socket with at least two; rank 0 if there is none.
+  /// Ranks whose pairs are measured: all of the first host, unless they are alike. Then the first
+  /// two ranks of the first socket with at least two; rank 0 if there is none.
   std::vector<int> paired_ranks() const;
 
   int ranks() const { return sharing > 1 ? sharing : static_cast<int>(devices.size()); }
@@ -59,9 +61,23 @@ struct Inventory {
 /// A computer whose ranks share its one memory: threads, or processes.
 Inventory inventory_of_one_memory(std::string name, std::string device, int ranks);
 
-/// Processes, a rank each, that send each other messages. By rank: `hosts`, of which one is told
-/// from another by its number; `sockets`, -1: not bound to one, which makes its whole host one.
-/// Throws Error{unsupported} unless all hosts have as many ranks, one host's after the other's.
+/// Processes, a rank each, that send each other messages, with buffers in their hosts' memory. By
+/// rank: `hosts`, of which one is told from another by its number; `sockets`, -1: not bound to one,
+/// which makes its whole host one. Throws Error{unsupported} unless all hosts have as many ranks,
+/// one host's after the other's.
 Inventory inventory_of_processes(const std::vector<int>& hosts, const std::vector<int>& sockets);
+
+/// What a process with its buffers in GPU memory tells the others.
+struct ProbedProcess {
+  int host = 0;               ///< as in `inventory_of_processes`
+  ProbedDevice device;        ///< its GPU
+  std::string bus_id;         ///< of that GPU, unique on its host
+  std::vector<bool> can_map;  ///< by rank: whether messages to it go past the memory of hosts
+};
+
+/// The same of such processes, without NVLinks: all of a host share one GPU, or each has its own.
+/// Throws Error{unsupported} for what `inventory_of_processes` does, and where some ranks of a host
+/// share a GPU and others do not.
+Inventory inventory_of_gpu_processes(const std::vector<ProbedProcess>& processes);
 
 }  // namespace espalier

@@ -216,6 +216,18 @@ if probe all; then
     against_nccl "$work/all.yaml" "$collective" direct
   done
 fi
+# Processes with a GPU each: probed, and compared with what that says. No figure is asked for yet.
+by_processes=(python3 tests/mpi/like_torchrun.py -n "$count" "$espalier")
+on_gpus=(--backend mpi --memory cuda "${devices[@]}")
+echo "Prediction, $count processes:"
+echo
+if "${by_processes[@]}" probe "${on_gpus[@]}" --output "$work/processes.yaml" 2>&1 | sed 's/^/    /'; then
+  "${by_processes[@]}" compare "${on_gpus[@]}" --topology "$work/processes.yaml" --algorithm ring \
+    --size "64KiB,1MiB,16MiB,256MiB" 2>&1 | sed 's/^/    /' || failures=$((failures + 1))
+else
+  failures=$((failures + 1))
+fi
+echo
 for algorithm in ring double_binary_tree flat_two_stage; do
   "$espalier" exec --backend cuda --ranks 8 --algorithm "$algorithm" --size 8,64KiB,1MiB,16MiB,256MiB |
     sed 's/^/    /' || failures=$((failures + 1))

@@ -34,6 +34,7 @@
 #include "exec/mpi/signals.h"
 #include "exec/mpi/start_watch.h"
 #include "exec/mpi/witness.h"
+#include "exec/mpi_cuda/gpu_inventory.h"
 #include "exec/mpi_cuda/gpu_memory.h"
 
 namespace espalier {
@@ -282,6 +283,13 @@ bool someone_is(const Board& board, Phase phase) {
   return false;
 }
 
+/// With what the launcher and NCCL's variables say of this process.
+GpuChoice as_launched(GpuChoice choice) {
+  choice.local_rank = read_launch(variable).local_rank;
+  if (const char* const host = variable("NCCL_HOSTID")) choice.nccl_host = host;
+  return choice;
+}
+
 /// Whether all others are on their way out as well, with an error of all.
 bool all_leave(const Board& board) {
   const auto deadline = std::chrono::steady_clock::now() + kCourtesy;
@@ -301,10 +309,7 @@ void connect_mpi(double timeout_s) { get_started(timeout_s); }
 std::unique_ptr<Backend> make_mpi_backend(const std::optional<GpuChoice>& gpus) {
   const Processes& processes = get_started().processes();
   if (!gpus) return std::make_unique<MpiBackend>(processes);
-  GpuChoice choice = *gpus;
-  choice.local_rank = read_launch(variable).local_rank;
-  if (const char* const host = variable("NCCL_HOSTID")) choice.nccl_host = host;
-  return std::make_unique<MpiBackend>(processes, make_gpu_memory(processes, std::move(choice)));
+  return std::make_unique<MpiBackend>(processes, make_gpu_memory(processes, as_launched(*gpus)));
 }
 
 bool is_told_by_rank_0() { return read_launch(variable).rank > 0; }
@@ -322,8 +327,9 @@ int mpi_processes() { return get_started().transport().processes(); }
 
 bool mpi_tells() { return get_started().transport().process() == 0; }
 
-Inventory mpi_inventory() {
-  const Started& all = get_started();
+Inventory mpi_inventory(const std::optional<GpuChoice>& gpus) {
+  Started& all = get_started();
+  if (gpus) return gpu_inventory(all.processes(), as_launched(*gpus));
   Inventory inventory = inventory_of_processes(all.board().groups, all.socket_by_rank());
   inventory.cache_bytes = all.cache_bytes();
   inventory.devices.front().free_bytes = as_bytes(all.free_bytes());

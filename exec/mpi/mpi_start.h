@@ -32,8 +32,9 @@ bool rank_0_fails_too();
 int mpi_processes();
 /// Whether this is the process that tells what came out: rank 0.
 bool mpi_tells();
-/// What there is to probe: as `inventory_of_processes`, which says what it throws.
-Inventory mpi_inventory();
+/// What there is to probe: as `inventory_of_processes` or, on GPUs, `gpu_inventory`, which say what
+/// they throw.
+Inventory mpi_inventory(const std::optional<GpuChoice>& gpus);
 
 /// Before the process ends with this exit code: waits for the others, and ends MPI. After an error
 /// that others need not have, it ends the process. Does nothing where they were not connected.

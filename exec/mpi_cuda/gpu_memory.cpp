@@ -15,6 +15,7 @@
 #include "exec/host/numa.h"
 #include "exec/mpi/agreement.h"
 #include "exec/mpi_cuda/gpu_buffers.h"
+#include "exec/mpi_cuda/gpu_of_process.h"
 #include "exec/mpi_cuda/gpu_steps.h"
 #include "exec/mpi_cuda/nccl_link.h"
 #include "exec/mpi_cuda/placement_check.h"
@@ -91,7 +92,7 @@ class GpuPart : public ProcessPart {
     if (choice_.as_placed && target_.router != nullptr) {
       checked = placement_check_.check(processes_, target_, places, !choice_.devices.empty());
     }
-    require_enough_gpus(places);
+    cuda::require_gpus_for(processes_, choice_, places);
     const bool by_nccl = choice_.transport == GpuTransport::nccl;
     if (by_nccl) nccl_.connect(processes_, buffers_.gpu().number, places);
     const cuda::SettledRoutes settled =
@@ -114,18 +115,6 @@ class GpuPart : public ProcessPart {
   }
 
  private:
-  void require_enough_gpus(const std::vector<cuda::GpuPlace>& places) const {
-    if (choice_.transport == GpuTransport::nccl) {
-      cuda::require_different_gpus(processes_, cuda::as_nccl_sees(places),
-                                   "NCCL wants a GPU for each rank",
-                                   "another --transport takes ranks that share one");
-    } else if (choice_.devices.empty()) {
-      cuda::require_different_gpus(
-          processes_, places, "there are too few GPUs",
-          "name the GPU of each rank with --devices; they can be the same: 0,0,1,1");
-    }
-  }
-
   const Processes& processes_;
   const Target& target_;
   const GpuChoice& choice_;
@@ -148,6 +137,9 @@ class GpuMemory : public ProcessMemory {
   std::string name() const override {
     return fmt::format("cuda, transport {}", to_string(choice_.transport));
   }
+
+  /// A GPU's kernels are launched for an op, and not for each piece of it.
+  Scratch scratch() const override { return {}; }
 
   void add_needs(const HostData& data, const Target& target, const RunOptions&,
                  std::vector<MemoryNeed>& needs) override {
@@ -193,40 +185,8 @@ class GpuMemory : public ProcessMemory {
   }
 
  private:
-  /// That of this process. Throws Error{unsupported} where there is none at all, Error{usage} where
-  /// there is none of that number.
   int gpu_of(const Target& target) const {
-    if (const auto problem = cuda_unavailable()) throw Error(ErrorKind::unsupported, *problem);
-    const auto mine = static_cast<std::size_t>(processes_.transport.process());
-    const int count = cuda::gpu_count();
-    const std::string hint = "name the GPU of each rank with --devices";
-    int gpu = number_on_host() % count;
-    if (!choice_.devices.empty()) {
-      const std::size_t processes = processes_.places.size();
-      if (choice_.devices.size() != processes) {
-        throw Error(ErrorKind::usage,
-                    fmt::format("--devices names {} GPUs for {} processes", choice_.devices.size(),
-                                processes),
-                    hint);
-      }
-      gpu = choice_.devices[mine];
-    } else if (choice_.as_placed && target.router != nullptr) {
-      gpu = number_in_host(target.router->topology(), target.placement.ranks[mine]);
-    }
-    if (gpu >= 0 && gpu < count) return gpu;
-    throw Error(ErrorKind::usage,
-                fmt::format("there is no GPU {} on {}", gpu, processes_.places[mine]),
-                count == 1 ? "it has one, GPU 0" : fmt::format("it has GPUs 0 to {}", count - 1));
-  }
-
-  /// Of this process, among those of its host.
-  int number_on_host() const {
-    if (choice_.local_rank) return *choice_.local_rank;
-    int number = 0;
-    for (int rank = 0; rank < processes_.transport.process(); ++rank) {
-      if (processes_.board.is_here(rank)) ++number;
-    }
-    return number;
+    return cuda::gpu_of_process(processes_, choice_, target);
   }
 
   /// How many processes of this host have been given that GPU by name; otherwise each has its own.

@@ -89,6 +89,30 @@ std::string describe_routes(const std::vector<Choice>& choices) {
   return text.empty() ? "" : "messages from GPU to GPU: " + text;
 }
 
+/// With what NCCL takes for a computer in place of each.
+std::vector<GpuPlace> as_nccl_sees(std::vector<GpuPlace> places) {
+  for (GpuPlace& place : places) {
+    if (!place.nccl_host.empty()) place.computer = place.nccl_host;
+  }
+  return places;
+}
+
+/// Throws in all processes Error{usage} where two of a computer have the same GPU: `problem`, with
+/// the two and the GPU after it, and `help`.
+void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places,
+                            const std::string& problem, const std::string& help) {
+  std::map<std::pair<std::string, std::string>, std::size_t> first;  // by computer and bus id
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const GpuPlace& place = places[rank];
+    const auto [known, is_new] = first.emplace(std::pair(place.computer, place.bus_id), rank);
+    if (is_new) continue;
+    throw_together(processes, {true, false, ErrorKind::usage,
+                               fmt::format("{}: ranks {} and {} would share one ({})", problem,
+                                           known->second, rank, place.text),
+                               help});
+  }
+}
+
 }  // namespace
 
 GpuPlace place_of(const Processes& processes, const Gpu& gpu, std::string nccl_host) {
@@ -117,24 +141,15 @@ std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& 
   return places;
 }
 
-std::vector<GpuPlace> as_nccl_sees(std::vector<GpuPlace> places) {
-  for (GpuPlace& place : places) {
-    if (!place.nccl_host.empty()) place.computer = place.nccl_host;
-  }
-  return places;
-}
-
-void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places,
-                            const std::string& problem, const std::string& help) {
-  std::map<std::pair<std::string, std::string>, std::size_t> first;  // by computer and bus id
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const GpuPlace& place = places[rank];
-    const auto [known, is_new] = first.emplace(std::pair(place.computer, place.bus_id), rank);
-    if (is_new) continue;
-    throw_together(processes, {true, false, ErrorKind::usage,
-                               fmt::format("{}: ranks {} and {} would share one ({})", problem,
-                                           known->second, rank, place.text),
-                               help});
+void require_gpus_for(const Processes& processes, const GpuChoice& choice,
+                      const std::vector<GpuPlace>& places) {
+  if (choice.transport == GpuTransport::nccl) {
+    require_different_gpus(processes, as_nccl_sees(places), "NCCL wants a GPU for each rank",
+                           "another --transport takes ranks that share one");
+  } else if (choice.devices.empty()) {
+    require_different_gpus(
+        processes, places, "there are too few GPUs",
+        "name the GPU of each rank with --devices; they can be the same: 0,0,1,1");
   }
 }
 

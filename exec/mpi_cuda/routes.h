@@ -30,13 +30,10 @@ GpuPlace place_of(const Processes& processes, const Gpu& gpu, std::string nccl_h
 /// Those of all, by process.
 std::vector<GpuPlace> gather_places(const Processes& processes, const GpuPlace& mine);
 
-/// The same, with what NCCL takes for a computer in place of each.
-std::vector<GpuPlace> as_nccl_sees(std::vector<GpuPlace> places);
-
-/// Throws in all processes Error{usage} where two of a computer have the same GPU: `problem`, with
-/// the two and the GPU after it, and `help`.
-void require_different_gpus(const Processes& processes, const std::vector<GpuPlace>& places,
-                            const std::string& problem, const std::string& help);
+/// Throws in all processes Error{usage} where two of a computer have the same GPU although
+/// `choice` names none, or although NCCL is to send messages.
+void require_gpus_for(const Processes& processes, const GpuChoice& choice,
+                      const std::vector<GpuPlace>& places);
 
 /// How messages go, and what is to be said about it.
 struct SettledRoutes {

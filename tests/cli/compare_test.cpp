@@ -141,15 +141,15 @@ TEST_F(Compare, ProbesGpusThatAreSharedByAllOrByNone) {
     Arguments arguments(*find_verb("probe"), words);
     const ProbeRequest request = read_probe_request(arguments);
     arguments.finish();
-    return std::pair{request.sharing, request.devices};
+    return std::pair{request.sharing, request.choice.devices};
   };
   const std::vector<int> one{3};
   EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3,3,3"}), std::pair(3, one));
   EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3"}), std::pair(0, one));
   EXPECT_EQ(asked({"--backend", "cuda", "--devices", "3,1"}), std::pair(0, std::vector{3, 1}));
-  const ProbeRequest compared = probe_request_for(find_backend("cuda"), {3, 3, 3}, 3, 60);
+  const ProbeRequest compared = probe_request_for(find_backend("cuda"), {{3, 3, 3}}, 3, 60);
   EXPECT_EQ(compared.sharing, 3);
-  EXPECT_EQ(compared.devices, one);
+  EXPECT_EQ(compared.choice.devices, one);
   for (const char* verb : {"probe", "compare"}) {
     const Spoken some = run({verb, "--backend", "cuda", "--devices", "0,0,1,1"});
     EXPECT_EQ(some.code, 2);

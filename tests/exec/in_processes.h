@@ -14,9 +14,9 @@
 namespace espalier {
 
 /// Calls `work` in as many threads as there are processes, which exchange messages in memory, as on
-/// one computer.
+/// one computer, or on the hosts that `groups` says (Board::groups).
 inline void in_processes(int count, const std::function<void(const Processes&)>& work,
-                         bool takes_gpu_memory = false) {
+                         bool takes_gpu_memory = false, const std::vector<int>& groups = {}) {
   LocalNetwork network(count, Buffering::none, 7);
   network.takes_gpu_memory = takes_gpu_memory;
   BoardHead head;
@@ -27,6 +27,7 @@ inline void in_processes(int count, const std::function<void(const Processes&)>&
       Board board;
       board.process = process;
       board.head = &head;
+      board.groups = groups;
       for (RankState& state : states) board.states.push_back(&state);
       const std::vector<std::string> places(static_cast<std::size_t>(count), "node7");
       work(Processes{network.transport(process), board, nullptr, 1, places, count});

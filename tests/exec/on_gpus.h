@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "exec/mpi/mpi_backend.h"
 #include "exec/mpi/process_memory.h"
@@ -29,24 +30,31 @@ struct Asked {
   BehaviourOf behaviour = usual;
   bool takes_gpu_memory = false;
   Target target = {};
+  std::vector<int> groups = {};  ///< as Board::groups
 };
 
-/// Calls `work` with a back end on GPUs in every process, which leaves nothing behind.
-inline void on_gpus(int processes, const Asked& asked,
-                    const std::function<void(MpiBackend& backend, int rank)>& work) {
+/// Calls `work` in every process, which leaves nothing behind on its GPU.
+inline void with_gpus(int processes, const Asked& asked,
+                      const std::function<void(const Processes& all)>& work) {
   in_processes(
       processes,
       [&](const Processes& all) {
         const int rank = all.transport.process();
         fake_cuda::begin_process();
         fake_cuda::reset(asked.behaviour(rank));
-        {
-          MpiBackend backend(all, make_gpu_memory(all, asked.choice));
-          work(backend, rank);
-        }
+        work(all);
         EXPECT_EQ(fake_cuda::live_objects(), 0) << "rank " << rank;
       },
-      asked.takes_gpu_memory);
+      asked.takes_gpu_memory, asked.groups);
+}
+
+/// The same with a back end on these GPUs.
+inline void on_gpus(int processes, const Asked& asked,
+                    const std::function<void(MpiBackend& backend, int rank)>& work) {
+  with_gpus(processes, asked, [&](const Processes& all) {
+    MpiBackend backend(all, make_gpu_memory(all, asked.choice));
+    work(backend, all.transport.process());
+  });
 }
 
 inline RunReport run_on_gpus(const Program& program, const RunOptions& options,

@@ -131,11 +131,12 @@ class Places : public PlacementCheck {
 TEST_F(Places, ComputersOfOneNameAreNotOne) {
   const auto require = [](const std::vector<std::string>& computers) {
     return told(2, [&](const Processes& all) {
-      cuda::require_different_gpus(all, places(computers, {0, 0}), "too few", "");
+      cuda::require_gpus_for(all, {}, places(computers, {0, 0}));
     });
   };
   EXPECT_EQ(require({"a", "b"}), "");
-  EXPECT_THAT(require({"a", "a"}), HasSubstr("too few: ranks 0 and 1 would share one"));
+  EXPECT_THAT(require({"a", "a"}),
+              HasSubstr("there are too few GPUs: ranks 0 and 1 would share one"));
 }
 
 TEST_F(Places, AHostOfTheMachineIsOneComputer) {

@@ -11,6 +11,7 @@ import ctypes.util
 import json
 import os
 import sys
+import tempfile
 import unittest
 
 import launch
@@ -58,6 +59,32 @@ class Conformance(unittest.TestCase):
         self.assertEqual(run.stdout.count("# Out of bounds values : 0 OK\n"), 1)
 
 
+class Probing(unittest.TestCase):
+    def test_probes_and_compares(self):
+        with tempfile.TemporaryDirectory() as folder:
+            machine = os.path.join(folder, "two.yaml")
+            compare = "compare --backend mpi --memory cuda --algorithm ring --size 64KiB,4124 --json - "
+            # As little memory as takes a survey: the stand-in is slow.
+            run = start(2, f"{compare} --output {machine}", ESPALIER_FAKE_MEMORY="0:96000000")
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            self.assert_compared(run)
+            run = start(2, f"{compare} --transport staged --topology {machine}")
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            self.assert_compared(run)
+            self.assertNotIn("are measured", run.stderr)  # in place of GPUs
+            with open(machine, encoding="utf-8") as file:
+                text = file.read()
+            self.assertIn('title: "2 x Fake GPU"', text)
+            self.assertIn("gpu1: GPU 1, PCI", text)
+
+    def assert_compared(self, run):
+        rows = json.loads(run.stdout)["results"]
+        self.assertEqual([(row["kind"], row["ranks"], row["wrong"]) for row in rows], [("comparison", 2, 0)] * 2)
+        for row in rows:
+            self.assertGreater(row["predicted_s"], 0)
+            self.assertGreater(row["measured_s"], 0)
+
+
 class Mistakes(unittest.TestCase):
     def refused(self, processes, words, code, text, **variables):
         run = start(processes, words, **variables)
@@ -74,6 +101,13 @@ class Mistakes(unittest.TestCase):
         self.refused(4, RING + "4124 --topology dgx1-v100:nodes=2 --gpus 0,1,8,9", 2,
                      "ranks 0 and 2 are on one computer, but on two hosts of 'dgx1-v100:nodes=2'",
                      ESPALIER_FAKE_GPUS="8")
+
+    def test_probing_ranks_of_which_some_share_a_gpu(self):
+        self.refused(3, "probe --backend mpi --memory cuda --devices 0,0,1", 3,
+                     "some ranks share a GPU, and others do not")
+
+    def test_probing_more_ranks_than_processes(self):
+        self.refused(2, "probe --backend mpi --memory cuda --virtual 4", 2, "each process is a rank")
 
     def test_no_such_gpu(self):
         self.refused(2, RING + "4124 --devices 0,5", 2, "rank 1: there is no GPU 5 on")

@@ -689,6 +689,62 @@ TEST(FitMachine, FindsUnevenNvlinksAndThePcieTree) {
   }
 }
 
+/// Processes with a GPU each: two hosts with two pairs of NVLinks, and a NIC.
+TEST(FitMachine, FindsHostsOfGpusAndTheirNetwork) {
+  SimulatedMachine simulated(R"(
+schema: espalier.topology/1
+name: gpus
+nodes:
+  - {name: "gpu[0-3]", kind: gpu, memory_gbps: 800, reduce_gbps: 250}
+  - {name: cpu0, kind: cpu}
+  - {name: nic0, kind: nic}
+  - {name: switch, kind: fabric}
+links:
+  - {a: gpu0, b: gpu1, kind: nvlink2, count: 2, gbps: 25}
+  - {a: gpu2, b: gpu3, kind: nvlink2, count: 2, gbps: 25}
+  - {a: gpu0, b: gpu2, kind: nvlink2, count: 1, gbps: 25}
+  - {a: gpu1, b: gpu3, kind: nvlink2, count: 1, gbps: 25}
+  - {a: "gpu[0-3]", b: cpu0, kind: pcie3x16, gbps: 15.75}
+  - {a: cpu0, b: nic0, kind: pcie3x16, gbps: 15.75}
+  - {a: nic0, b: switch, kind: ib, gbps: 6}
+cluster: {nodes: 2, shared: [switch]}
+link_kinds: {ib: {class: network}}
+profiles:
+  kernel: {reduction: separate, links: {ib: {overhead_us: 20}}}
+)",
+                             kCall_s);
+  Inventory inventory = gpus(8, true);
+  inventory.has_messages = true;
+  inventory.hosts = 2;
+  inventory.nvlinks = {{0, 1, 2, 2}, {2, 3, 2, 2}, {0, 2, 1, 2}, {1, 3, 1, 2}};
+  for (ProbedDevice& device : inventory.devices) {
+    device.pcie_kind = "pcie3x16";
+    device.pcie_gbps = 15.75;
+  }
+  const Topology machine = found(simulated, inventory, false);
+  EXPECT_EQ(machine.hosts, 2);
+  ASSERT_EQ(machine.gpus().size(), 8U);
+  EXPECT_EQ(machine.node(machine.gpus()[4]).name, "n1.gpu0");
+  // As kernels reach, since nothing else copies messages.
+  EXPECT_NEAR(link_between(machine, "n1.gpu0", "n1.gpu1").measured_gbps, 50 * 0.853, 1);
+  EXPECT_NEAR(link_between(machine, "n0.nic0", "network").measured_gbps, 6, 0.2);
+  EXPECT_NEAR(machine.profile("kernel").links.at("network").overhead_s, 20e-6, 1e-6);
+  EXPECT_EQ(machine.profile("kernel").reduction, ReductionMode::separate);
+  const double wanted_s = allreduce_time_s(simulated.machine, simulated.kernel.profile());
+  EXPECT_NEAR(allreduce_time_s(machine, machine.profile("kernel")), wanted_s, 0.05 * wanted_s);
+}
+
+TEST(Doubts, NameHostsWithOtherGpus) {
+  Survey survey;
+  survey.inventory = gpus(4, true);
+  survey.inventory.hosts = 2;
+  EXPECT_THAT(doubts_about(survey), IsEmpty());
+  survey.inventory.devices[3].name = "OTHER GPU";
+  EXPECT_THAT(doubts_about(survey),
+              testing::ElementsAre("rank 3 is on OTHER GPU, and rank 1 of host 0 on TEST GPU; the "
+                                   "topology says what host 0 has"));
+}
+
 TEST(FitMachine, FindsTwoGpusThatReachEachOtherThroughTheHostAlone) {
   SimulatedMachine simulated(R"(
 schema: espalier.topology/1

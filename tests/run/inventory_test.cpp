@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/error_of.h"
 
 namespace espalier {
@@ -56,6 +60,56 @@ TEST(InventoryOfProcesses, HostsNeedAsManyRanksOneAfterTheOther) {
     EXPECT_THAT(error_of([&] { inventory_of_processes(hosts, sockets); }, ErrorKind::unsupported),
                 HasSubstr("with the same number of ranks each"));
   }
+}
+
+ProbedProcess on_gpu(int host, const std::string& bus_id, std::vector<bool> can_map = {}) {
+  ProbedProcess process;
+  process.host = host;
+  process.device.name = "GPU " + bus_id;
+  process.bus_id = bus_id;
+  process.can_map = std::move(can_map);
+  return process;
+}
+
+TEST(InventoryOfGpuProcesses, HasAGpuForEachRank) {
+  const Inventory inventory = inventory_of_gpu_processes(
+      {on_gpu(0, "3b", {true, true, false, false}), on_gpu(0, "3c", {true, true, false, false}),
+       on_gpu(2, "3b", {false, false, true, false}), on_gpu(2, "3c", {false, false, false, true})});
+  EXPECT_TRUE(inventory.has_messages);
+  EXPECT_FALSE(inventory.is_host);
+  EXPECT_FALSE(inventory.is_shared());
+  EXPECT_EQ(inventory.hosts, 2);
+  EXPECT_EQ(inventory.ranks(), 4);
+  EXPECT_EQ(inventory.ranks_of_a_memory(), 1);
+  EXPECT_THAT(inventory.paired_ranks(), ElementsAre(0, 1));  // of the first host
+  EXPECT_EQ(inventory.devices[3].name, "GPU 3c");
+  EXPECT_EQ(inventory.can_access[0], (std::vector<bool>{true, true, false, false}));
+}
+
+TEST(InventoryOfGpuProcesses, AllOfAHostMayShareOne) {
+  const Inventory inventory = inventory_of_gpu_processes(
+      {on_gpu(0, "3b"), on_gpu(0, "3b"), on_gpu(2, "5e"), on_gpu(2, "5e")});
+  EXPECT_TRUE(inventory.is_shared());
+  EXPECT_EQ(inventory.sharing, 4);
+  EXPECT_EQ(inventory.ranks_of_a_memory(), 2);
+  EXPECT_EQ(inventory.devices.size(), 1U);
+  EXPECT_THAT(inventory.paired_ranks(), ElementsAre(0, 1));
+}
+
+TEST(InventoryOfGpuProcesses, AloneOnItsHostNobodyShares) {
+  EXPECT_FALSE(inventory_of_gpu_processes({on_gpu(0, "3b"), on_gpu(1, "3b")}).is_shared());
+}
+
+TEST(InventoryOfGpuProcesses, SomeThatShareAreRefused) {
+  const auto refused = [](const std::vector<ProbedProcess>& processes) {
+    return error_of([&] { inventory_of_gpu_processes(processes); }, ErrorKind::unsupported);
+  };
+  EXPECT_THAT(refused({on_gpu(0, "1"), on_gpu(0, "1"), on_gpu(0, "2")}),
+              HasSubstr("some ranks share a GPU, and others do not"));
+  EXPECT_THAT(refused({on_gpu(0, "1"), on_gpu(0, "1"), on_gpu(2, "1"), on_gpu(2, "2")}),
+              HasSubstr("some ranks share a GPU, and others do not"));
+  EXPECT_THAT(refused({on_gpu(0, "1"), on_gpu(1, "1"), on_gpu(1, "2")}),
+              HasSubstr("with the same number of ranks each"));
 }
 
 }  // namespace
