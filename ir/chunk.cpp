@@ -13,6 +13,13 @@
 #include "ir/builder.h"
 #include "ir/op_order.h"
 
+// What `verify` says of a program holds for what it is cut into, too. Pieces stay within the slices
+// of their ops, and come in an order in which the program can run, op by op: dependencies lead back
+// in it (R3), and those that are derived order all that conflict (R6). Taken in that order, every
+// unit goes through what it goes through in the program, from the same operands: an op's sources do
+// not partly overlap with what it writes (R4), so that no piece reads what one before it wrote. So
+// units end up as before (R5, R7 to R9), and finer ones as those that they are part of.
+
 namespace espalier {
 namespace {
 
@@ -20,6 +27,18 @@ namespace {
 constexpr double kTolerance = 1e-9;
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+/// Where the pieces of an op begin, in finer units from its first.
+struct Borders {
+  std::int64_t length = 0;  ///< of the op
+  std::int64_t whole = 1;   ///< pieces, unless the first is half of one
+  std::int64_t shift = 0;   ///< 1: it is
+
+  /// Counted in half pieces. Of the last piece and one more it is the end.
+  std::int64_t operator()(std::int64_t piece) const {
+    return length * std::clamp<std::int64_t>(2 * piece - shift, 0, 2 * whole) / (2 * whole);
+  }
+};
 
 /// How many pieces ops are cut into. Keeps references to its arguments.
 class Pieces {
@@ -46,6 +65,12 @@ class Pieces {
     // Every piece has two units or more then, and half of one is not empty.
     const bool may_begin_with_half = pieces > 1 && op.length * chunking_.split >= 2 * pieces;
     return pieces + (may_begin_with_half && is_staggered(op) ? 1 : 0);
+  }
+
+  /// \pre it is a combine
+  Borders borders(const Op& op) const {
+    const std::int64_t whole = this->whole(op);
+    return {op.length * chunking_.split, whole, count(op) - whole};
   }
 
   std::int64_t count(const Program& program) const {
@@ -99,6 +124,27 @@ std::int64_t enlarge_pieces(const Program& program, std::int64_t piece_units,
   return enough;
 }
 
+Contract finer_contract(const Program& program, const Chunking& chunking) {
+  Contract contract = program.contract;
+  contract.units *= chunking.split;
+  return contract;
+}
+
+Fold finer_fold(const Fold& fold, const Chunking& chunking) {
+  Fold finer = fold;
+  finer.dependency_groups.clear();
+  for (Fold::Turns& turns : finer.turns) {
+    for (Fold::Turn* const turn : {&turns.most, &turns.rest}) {
+      turn->period *= chunking.split;
+      turn->step *= chunking.split;
+    }
+    if (turns.rest_begin < std::numeric_limits<std::int64_t>::max()) {
+      turns.rest_begin *= chunking.split;
+    }
+  }
+  return finer;
+}
+
 /// Cuts one op after the other and remembers which pieces became of it.
 class Cutter {
  public:
@@ -107,7 +153,8 @@ class Cutter {
       : program_(program),
         chunking_(chunking),
         pieces_(pieces),
-        builder_(program.name, finer_contract(program, chunking), finer(program.fold, chunking)),
+        builder_(program.name, finer_contract(program, chunking),
+                 finer_fold(program.fold, chunking)),
         first_piece_(program.ops.size()),
         last_piece_(program.ops.size()) {
     for (int host = 0; host < program.hosts; ++host) builder_.add_host();
@@ -143,36 +190,9 @@ class Cutter {
   }
 
  private:
-  static Contract finer_contract(const Program& program, const Chunking& chunking) {
-    Contract contract = program.contract;
-    contract.units *= chunking.split;
-    return contract;
-  }
-
-  static Fold finer(const Fold& fold, const Chunking& chunking) {
-    Fold finer = fold;
-    finer.dependency_groups.clear();
-    for (Fold::Turns& turns : finer.turns) {
-      for (Fold::Turn* const turn : {&turns.most, &turns.rest}) {
-        turn->period *= chunking.split;
-        turn->step *= chunking.split;
-      }
-      if (turns.rest_begin < std::numeric_limits<std::int64_t>::max()) {
-        turns.rest_begin *= chunking.split;
-      }
-    }
-    return finer;
-  }
-
   void cut_combine(OpId id, const Op& op, const OpOptions& options) {
-    const std::int64_t length = op.length * chunking_.split;
-    const std::int64_t whole = pieces_.whole(op);
     const std::int64_t pieces = pieces_.count(op);
-    // Counted in half pieces; one more piece than whole ones fit means that the first is half.
-    const std::int64_t shift = pieces > whole ? 1 : 0;
-    const auto border = [&](std::int64_t piece) {
-      return length * std::clamp<std::int64_t>(2 * piece - shift, 0, 2 * whole) / (2 * whole);
-    };
+    const Borders border = pieces_.borders(op);
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
       const std::int64_t begin = border(piece);
       const std::int64_t end = border(piece + 1);
@@ -204,6 +224,119 @@ class Cutter {
   std::vector<Slice> parts_;       ///< sources of the piece in the making
   std::vector<Slice> written_;     ///< its destinations, in a switch
 };
+
+/// Whether ops that conflict do so on the same slice each time, which all of them cut at the same
+/// places: then a piece conflicts with the pieces of the same number, and with no other. In a
+/// folded program, on what is the same slice to their groups, and whose pieces are moved with it.
+bool conflict_piece_by_piece(const Program& program, const Pieces& pieces) {
+  struct Access {
+    std::uint64_t buffer = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t length = 0;
+    std::int64_t shift = 0;
+    bool writes = false;
+    bool is_cut_as(const Access& other) const {
+      return begin == other.begin && length == other.length && shift == other.shift;
+    }
+  };
+  std::vector<Access> all;
+  all.reserve(program.ops.size() + program.sources.size());
+  const Fold& fold = program.fold;
+  bool are_moved = true;
+  for (const Op& op : program.ops) {
+    const std::int64_t shift = pieces.borders(op).shift;
+    const auto add = [&](const Operand& operand, bool writes) {
+      // Slices of whole periods stay where they are, but their pieces would be turned.
+      are_moved = are_moved &&
+                  (!fold.is_folded() ||
+                   op.length <= fold.stay_together(operand.place, operand.buffer, operand.begin));
+      const Operand one = packed_in_first_group(fold, operand, op.length);
+      const std::uint64_t buffer =
+          static_cast<std::uint64_t>(one.place) << 2 | static_cast<std::uint64_t>(one.buffer);
+      all.push_back({buffer, one.begin, op.length, shift, writes});
+    };
+    for (const Operand& source : program.sources_of(op)) add(source, false);
+    for_each_destination(program, op, [&](const Operand& one) { add(one, true); });
+  }
+  if (!are_moved) return false;
+  std::ranges::sort(all, {}, [](const Access& one) { return std::pair(one.buffer, one.begin); });
+  // Slices that overlap, one after the other, are what is read only, or all the same one.
+  std::int64_t end = 0;
+  bool is_written = false;
+  bool is_same = true;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Access& one = all[i];
+    const bool overlaps = i > 0 && all[i - 1].buffer == one.buffer && one.begin < end;
+    if (!overlaps) end = 0;
+    is_written = (overlaps && is_written) || one.writes;
+    is_same = !overlaps || (is_same && one.is_cut_as(all[i - 1]));
+    if (is_written && !is_same) return false;
+    end = std::max(end, std::int64_t{one.begin} + one.length);
+  }
+  return true;
+}
+
+/// Cuts every op by itself: its pieces wait for those of the same number. \pre `whole` has the
+/// dependencies that the Builder derives and no others, and conflict_piece_by_piece
+Program cut_each(const Program& whole, const Chunking& chunking, const Pieces& pieces) {
+  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+  Program cut;
+  cut.name = whole.name;
+  cut.contract = finer_contract(whole, chunking);
+  cut.hosts = whole.hosts;
+  cut.relays = whole.relays;
+  cut.vias = whole.vias;
+  cut.fold = finer_fold(whole.fold, chunking);
+  const auto count = static_cast<std::size_t>(pieces.count(whole));
+  CHECK(count < kMost);
+  cut.ops.reserve(count);
+  std::vector<OpId> first_piece;
+  first_piece.reserve(whole.ops.size());
+  for (OpId id = 0; id < whole.ops.size(); ++id) {
+    const Op& op = whole.ops[id];
+    const std::int64_t parts = pieces.count(op);
+    const Borders border = pieces.borders(op);
+    first_piece.push_back(static_cast<OpId>(cut.ops.size()));
+    CHECK(cut.sources.size() + static_cast<std::size_t>(parts) * (op.src_count + op.copy_count) <
+          kMost);
+    CHECK(cut.dependencies.size() + static_cast<std::size_t>(parts) * op.dep_count < kMost);
+    for (std::int64_t piece = 0; piece < parts; ++piece) {
+      check_interruption_at(cut.ops.size());
+      const std::int64_t begin = border(piece);
+      const auto part = [&](Operand operand) {
+        operand.begin = static_cast<std::uint32_t>(operand.begin * chunking.split + begin);
+        return operand;
+      };
+      Op& made = cut.ops.emplace_back(op);
+      made.dst = part(op.dst);
+      made.length = static_cast<std::uint32_t>(border(piece + 1) - begin);
+      made.src_begin = static_cast<std::uint32_t>(cut.sources.size());
+      made.dep_begin = static_cast<std::uint32_t>(cut.dependencies.size());
+      for (const Operand& source : whole.sources_of(op)) cut.sources.push_back(part(source));
+      for (const Operand& copy : whole.copies_of(op)) cut.sources.push_back(part(copy));
+      for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
+        cut.dependencies.push_back(first_piece[whole.dependencies[i]] + static_cast<OpId>(piece));
+        if (whole.fold.is_folded()) {
+          cut.fold.dependency_groups.push_back(whole.fold.dependency_groups[i]);
+        }
+      }
+    }
+    if (!whole.lines.empty()) {
+      cut.lines.insert(cut.lines.end(), static_cast<std::size_t>(parts), whole.lines[id]);
+    }
+  }
+  return cut;
+}
+
+/// Whether the order of ops is that of their data, and nothing but data is about.
+bool is_data_flow(const Program& program) {
+  return std::ranges::all_of(program.ops, [&](const Op& op) {
+    return op.kind == OpKind::combine &&
+           std::ranges::all_of(program.dependencies_of(op), [&](OpId earlier) {
+             return conflict(program, program.ops[earlier], op);
+           });
+  });
+}
 
 }  // namespace
 
@@ -245,9 +378,18 @@ Program chunk(const Program& program, const Chunking& chunking) {
   if (whole && chunking.split == 1) return program;
   const std::vector<OpId> order = run_order(program, lane_chains(program));
   CHECK(order.size() == program.ops.size());
-  Cutter cutter(program, chunking, pieces);
-  for (const OpId op : order) cutter.cut(op);
-  return cutter.finish();
+  const auto with = [&](const Chunking& used, const Pieces& its_pieces) {
+    Cutter cutter(program, used, its_pieces);
+    for (const OpId op : order) cutter.cut(op);
+    return cutter.finish();
+  };
+  // Of ops that cut what they conflict about at the same places, the k-th piece conflicts with the
+  // k-th pieces of the ops that the op conflicts with, and with nothing else. Of these the newest
+  // on a lane is that of the newest op there. So pieces need not be looked at one by one.
+  const bool is_each = is_data_flow(program) && conflict_piece_by_piece(program, pieces);
+  if (!is_each) return with(chunking, pieces);
+  const Chunking uncut{1, std::numeric_limits<std::int64_t>::max()};
+  return cut_each(with(uncut, Pieces(program, uncut)), chunking, pieces);
 }
 
 }  // namespace espalier

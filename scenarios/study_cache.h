@@ -121,13 +121,14 @@ struct Study::Prepared {
     return latest;
   }
 
-  void keep_if_fastest(std::int64_t size_bytes, Simulated made) {
+  void keep_if_fastest(std::int64_t size_bytes, const Chunking& chunking, std::size_t runtime,
+                       const RunReport& report) {
     // Reports of large machines take much memory: then those of a few messages are kept.
     constexpr std::size_t kMostLinks = 50'000;
     const auto known = fastest.find(size_bytes);
-    if (known != fastest.end() && known->second.report.time_s <= made.report.time_s) return;
-    if (fastest.size() * made.report.simulated->links.size() > kMostLinks) fastest.clear();
-    fastest.insert_or_assign(size_bytes, std::move(made));
+    if (known != fastest.end() && known->second.report.time_s <= report.time_s) return;
+    if (fastest.size() * report.simulated->links.size() > kMostLinks) fastest.clear();
+    fastest.insert_or_assign(size_bytes, Simulated{chunking, runtime, report});
   }
 
   /// {1, kMaxUnits} whenever nothing has to be cut.

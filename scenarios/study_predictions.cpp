@@ -123,7 +123,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     }
     if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
     if (report.simulated->end == SimEnd::finished) {
-      prepared.keep_if_fastest(query.size_bytes, {chunking, runtime, report});
+      prepared.keep_if_fastest(query.size_bytes, chunking, runtime, report);
     }
     return report;
   };

@@ -140,6 +140,8 @@ void BlockMap::share(PlaceId place, std::vector<Lane> lanes, int blocks) {
       ++fullest->blocks;
     }
   }
+  shared_at_.resize(is_host_.size());
+  for (const Way& way : ways) shared_at_[static_cast<std::size_t>(place)] += way.blocks;
   std::uint16_t number = 0;
   for (Way& way : ways) {
     std::ranges::stable_sort(way.lanes, std::greater<>(), &Lane::load);

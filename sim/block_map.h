@@ -45,6 +45,10 @@ class BlockMap {
   /// The block, numbered through all places, that a lane shares with others; or kNone.
   std::uint32_t shared_block(PlaceId place, std::uint16_t lane) const;
   std::size_t shared_blocks() const { return shared_blocks_; }
+  /// How many blocks of the place the lanes there share that share any; 0: none do.
+  int blocks_shared_at(PlaceId place) const {
+    return shared_at_.empty() ? 0 : shared_at_[static_cast<std::size_t>(place)];
+  }
   /// Of the GPU that uses most; 0 where the profile has none.
   int most_in_use() const { return most_in_use_; }
   /// The lane's number when the program is written anew for its blocks: that of its block among
@@ -68,6 +72,7 @@ class BlockMap {
   HashNumbers sharing_lanes_;        ///< by place and lane
   std::vector<Shared> shared_;       ///< by their number
   std::uint32_t shared_blocks_ = 0;
+  std::vector<int> shared_at_;  ///< blocks by place; empty where no lanes share any
   int most_in_use_ = 0;
 };
 

@@ -58,6 +58,7 @@ void ClassEngine::move(ClassId id, double bytes, const Ended& flow) {
   }
   served.moving.push_back({served.bytes_until(now_) + bytes, flow});
   std::ranges::push_heap(served.moving, std::greater());
+  served.first_end_bytes = served.moving.front().end_bytes;
   max_min_.add(id);
   touch(id);
 }
@@ -109,11 +110,13 @@ void ClassEngine::end_moving(Ticks until) {
     const ClassId id = ends_.top();
     ends_.remove(id);
     touch(id);
-    std::vector<Moving>& moving = classes_[id].moving;
-    while (!moving.empty() && classes_[id].end() <= until) {
+    Served& served = classes_[id];
+    std::vector<Moving>& moving = served.moving;
+    while (!moving.empty() && served.end() <= until) {
       std::ranges::pop_heap(moving, std::greater());
       ended_.push_back(moving.back().flow);
       moving.pop_back();
+      if (!moving.empty()) served.first_end_bytes = moving.front().end_bytes;
       max_min_.remove(id);
     }
   }

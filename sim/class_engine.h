@@ -79,11 +79,12 @@ class ClassEngine final : public FlowEngine {
     double bytes = 0;  ///< what each flow received since the class last had none, until `at`
     Ticks at;
     double rate = 0;             ///< from then on, bytes per tick
+    double first_end_bytes = 0;  ///< of the first to end: the heap lies elsewhere
     std::vector<Moving> moving;  ///< heap, the first to end on top
     bool is_touched = false;     ///< listed in touched_
 
     double bytes_until(Ticks date) const { return bytes + rate * (date - at).value; }
-    Ticks end() const { return at + Ticks{(moving.front().end_bytes - bytes) / rate}; }
+    Ticks end() const { return at + Ticks{(first_end_bytes - bytes) / rate}; }
   };
 
   void move(ClassId id, double bytes, const Ended& flow);

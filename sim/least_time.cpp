@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/interruption.h"
@@ -66,10 +67,10 @@ double busiest_link_s(const Program& program, MachineResources& machine, double 
 }
 
 LeastOfPieces::LeastOfPieces(const Program& program, OpFlows& flows, OpFlows& of_a_byte,
-                             const MachineResources& machine, double message_bytes,
-                             double enough_s) {
-  std::vector<double> busy_s;                                         // by resource
-  std::map<std::pair<std::uint64_t, std::uint32_t>, AlikeOps> alike;  // by lane and length
+                             const BlockMap& blocks, const MachineResources& machine,
+                             double message_bytes, double enough_s) {
+  std::vector<double> busy_s;                                                   // by resource
+  std::map<std::tuple<PlaceId, std::uint16_t, std::uint32_t>, AlikeOps> alike;  // and by length
   const auto carry = [&](const FlowList& list) {
     for (const FlowList::Flow& flow : list.flows) {
       for (const ResourceId one : list.resources_of(flow)) {
@@ -84,10 +85,14 @@ LeastOfPieces::LeastOfPieces(const Program& program, OpFlows& flows, OpFlows& of
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     const Op& op = program.ops[id];
-    const std::uint64_t lane = static_cast<std::uint64_t>(op.at) << 16 | op.lane;
-    AlikeOps& ops = alike[{lane, op.length}];
-    ops.lane = lane;
-    ops.bytes = op.length * bytes_per_unit;
+    AlikeOps& ops = alike[{op.at, op.lane, op.length}];
+    if (ops.bytes == 0) {
+      const bool shares = blocks.shared_block(op.at, op.lane) != BlockMap::kNone;
+      ops.place = op.at;
+      ops.lane = op.lane;
+      ops.shared_blocks = shares ? blocks.blocks_shared_at(op.at) : 0;
+      ops.bytes = op.length * bytes_per_unit;
+    }
     const auto take = [&](const FlowList& list, const FlowList& short_list) {
       carry(list);
       // Whichever flow takes longest, the op takes as long.
@@ -107,27 +112,38 @@ LeastOfPieces::LeastOfPieces(const Program& program, OpFlows& flows, OpFlows& of
 double LeastOfPieces::of_chunks_s(std::int64_t chunk_bytes) const {
   double most_s = 0;
   double lane_s = 0;
+  double sharing_s = 0;  // of all lanes of a place that share blocks
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     const AlikeOps& ops = ops_[i];
-    if (i == 0 || ops.lane != ops_[i - 1].lane) lane_s = 0;
+    const bool is_new_place = i == 0 || ops.place != ops_[i - 1].place;
+    if (is_new_place) sharing_s = 0;
+    if (is_new_place || ops.lane != ops_[i - 1].lane) lane_s = 0;
     const double pieces =
         chunk_bytes > 0 ? std::max(1.0, ops.bytes / static_cast<double>(chunk_bytes)) : 1;
-    lane_s += pieces * ops.start_ups_s + ops.flowing_s;
+    const double ops_s = pieces * ops.start_ups_s + ops.flowing_s;
+    lane_s += ops_s;
     most_s = std::max(most_s, lane_s);
+    if (ops.shared_blocks == 0) continue;
+    sharing_s += ops_s;
+    most_s = std::max(most_s, sharing_s / ops.shared_blocks);
   }
   return std::max(all_s_, most_s / (1 + kRounding));
 }
 
-LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpShapes& shapes, double limit_s)
+LeastTime::LeastTime(const Program& program, const OpGraph& graph, const BlockMap& blocks,
+                     OpShapes& shapes, double limit_s)
     : limit_s_(limit_s * (1 + kRounding)),
       numbers_(shapes.numbers()),
-      tails_s_(program.ops.size()) {
+      tails_s_(program.ops.size()),
+      block_left_s_(blocks.shared_blocks()) {
   shapes_.reserve(numbers_.examples().size());
   for (const OpId id : numbers_.examples()) {
     const auto first = static_cast<std::uint32_t>(loads_.size());
     double lasts_s = take(shapes, shapes.begin(id));
     if (shapes.reduces_separately(id)) lasts_s += take(shapes, shapes.reduce(id));
-    shapes_.push_back({lasts_s, first, static_cast<std::uint32_t>(loads_.size()) - first});
+    const Op& op = program.ops[id];
+    shapes_.push_back({lasts_s, first, static_cast<std::uint32_t>(loads_.size()) - first,
+                       blocks.shared_block(op.at, op.lane)});
   }
   // Ops come after what they wait for. Where one of them does not, as in a file, whatever comes
   // before it is taken to wait for nothing else: the bound is lower.
@@ -139,12 +155,19 @@ LeastTime::LeastTime(const Program& program, const OpGraph& graph, OpShapes& sha
     const Shape& shape = shape_of(id);
     tails_s_[id] = shape.lasts_s + rest_s;
     for (const Load& load : loads_of(shape)) left_s_[load.resource] += load.busy_s;
+    if (shape.block != BlockMap::kNone) block_left_s_[shape.block] += shape.lasts_s;
   }
 }
 
 bool LeastTime::is_too_slow(OpId id, double now_s, double start_s) {
   bool is = start_s + tails_s_[id] > limit_s_;
-  for (const Load& load : loads_of(shape_of(id))) {
+  const Shape& shape = shape_of(id);
+  if (shape.block != BlockMap::kNone) {
+    double& left_s = block_left_s_[shape.block];
+    is = is || start_s + left_s > limit_s_;
+    left_s -= shape.lasts_s;
+  }
+  for (const Load& load : loads_of(shape)) {
     double& left_s = left_s_[load.resource];
     is = is || now_s + left_s > limit_s_;
     left_s -= load.busy_s;

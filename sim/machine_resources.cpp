@@ -75,14 +75,28 @@ double MachineResources::per_group(NodeId node) const {
 }
 
 /// Of something that groups of ranks share, each has a part: they do the same at the same time.
-ResourceId MachineResources::make(std::string name, double gbps, bool is_link, double per_group,
+ResourceId MachineResources::make(const Label& label, double gbps, bool is_link, double per_group,
                                   std::size_t parts) {
   const double bytes_per_s = gbps * kBytesPerGigabyte * per_group * static_cast<double>(parts);
   const ResourceId id = engine_.add_resource(unit_.bytes_per_tick(bytes_per_s));
   CHECK(id == resources_.size());
-  resources_.push_back({std::move(name), bytes_per_s, is_link, per_group, parts});
+  resources_.push_back({label, bytes_per_s, is_link, per_group, parts});
   carried_.push_back(0);
   return id;
+}
+
+std::string MachineResources::name_of(const Label& label) const {
+  const Topology& machine = router_.topology();
+  if (label.kind == Label::Kind::link) {
+    return link_name(machine, static_cast<LinkId>(label.id), label.forward);
+  }
+  const Node& node = machine.node(static_cast<NodeId>(label.id));
+  if (label.kind == Label::Kind::lane) {
+    return fmt::format("{} {} {}", node.name, label.what, label.lane);
+  }
+  if (label.kind == Label::Kind::node) return node.name + label.what;
+  const std::string host = machine.hosts > 1 ? fmt::format("n{}.", node.host) : "";
+  return host + node.memory + label.what;
 }
 
 ResourceId MachineResources::of_hop(const Hop& of_route) {
@@ -97,13 +111,13 @@ ResourceId MachineResources::of_hop(const Hop& of_route) {
   if (link.duplex == Duplex::shared) {
     const auto [known, is_new] = media_.try_emplace(link.medium, kNoResource);
     if (is_new) {
-      known->second = make(link_name(machine, hop.link, true), router_.capacity_gbps(hop.link),
-                           true, per_group);
+      known->second = make({.id = static_cast<std::uint32_t>(hop.link)},
+                           router_.capacity_gbps(hop.link), true, per_group);
     }
     id = known->second;
   } else {
-    id = make(link_name(machine, hop.link, forward), router_.capacity_gbps(hop.link), true,
-              per_group);
+    id = make({.forward = forward, .id = static_cast<std::uint32_t>(hop.link)},
+              router_.capacity_gbps(hop.link), true, per_group);
   }
   return id;
 }
@@ -171,7 +185,8 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
   if (target_.rotation != nullptr) node = target_.rotation->first(node);
   ResourceId& id = by_node[node];
   if (id == kNoResource) {
-    id = make(router_.topology().node(node).name + what, gbps, false, per_group(node), parts);
+    id = make({.kind = Label::Kind::node, .id = static_cast<std::uint32_t>(node), .what = what},
+              gbps, false, per_group(node), parts);
   }
   resources.insert(resources.end(), times, id);
 }
@@ -220,8 +235,9 @@ void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char*
   if (part.memory.empty()) return;
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
   if (const double shared_gbps = is_new ? gbps(rates_of_memory(part)) : 0; shared_gbps > 0) {
-    const std::string host = router_.topology().hosts > 1 ? fmt::format("n{}.", part.host) : "";
-    found->second = make(host + part.memory + what, shared_gbps, false, 1, parts);
+    found->second =
+        make({.kind = Label::Kind::memory, .id = static_cast<std::uint32_t>(node), .what = what},
+             shared_gbps, false, 1, parts);
   }
   if (found->second == kNoResource) return;  // not modelled
   resources.insert(resources.end(), times, found->second);
@@ -308,8 +324,11 @@ ResourceId MachineResources::block(PlaceId place, std::uint16_t lane, double blo
   const std::uint64_t key = static_cast<std::uint64_t>(place) << 16 | lane;
   const std::uint32_t number = block_numbers_.number(mix64(key));
   if (number == blocks_.size()) {
-    const std::string& name = router_.topology().node(node).name;
-    blocks_.push_back(make(fmt::format("{} block {}", name, lane), gbps, false, 1));
+    blocks_.push_back(make({.kind = Label::Kind::lane,
+                            .lane = lane,
+                            .id = static_cast<std::uint32_t>(node),
+                            .what = "block"},
+                           gbps, false, 1));
   }
   return blocks_[number];
 }
@@ -334,8 +353,10 @@ ResourceId MachineResources::slowed_block(PlaceId place, std::uint16_t lane, dou
   const std::uint64_t key = mix64(mix64(lane_key) ^ std::bit_cast<std::uint64_t>(bytes_per_s));
   const auto [known, is_new] = slowed_blocks_.try_emplace(key, kNoResource);
   if (is_new) {
-    const std::string& name = router_.topology().node(node_of(place)).name;
-    known->second = make(fmt::format("{} slowed block {}", name, lane),
+    known->second = make({.kind = Label::Kind::lane,
+                          .lane = lane,
+                          .id = static_cast<std::uint32_t>(node_of(place)),
+                          .what = "slowed block"},
                          bytes_per_s / kBytesPerGigabyte, false, 1);
   }
   return known->second;
@@ -371,7 +392,7 @@ std::vector<LinkUse> MachineResources::report(double time_s) const {
     const double busy_s = carried_[id] / resource.bytes_per_s;
     const int groups = target_.rotation == nullptr ? 1 : target_.rotation->groups();
     const double bytes = carried_[id] / static_cast<double>(resource.parts);
-    uses.push_back({resource.name, bytes / resource.per_group, busy_s,
+    uses.push_back({name_of(resource.label), bytes / resource.per_group, busy_s,
                     time_s > 0 ? busy_s / time_s : 0, resource.is_link,
                     static_cast<int>(std::lround(groups * resource.per_group))});
   }

@@ -104,8 +104,17 @@ class MachineResources {
   std::vector<LinkUse> report(double time_s) const;
 
  private:
+  /// What a name is made from: few simulations are asked for names.
+  struct Label {
+    enum class Kind : std::uint8_t { link, node, memory, lane };
+    Kind kind = Kind::link;
+    bool forward = true;     ///< of a link
+    std::uint16_t lane = 0;  ///< whose blocks
+    std::uint32_t id = 0;    ///< of the link, or of the node; of a memory, one that has part of it
+    const char* what = "";   ///< of the node, of the memory or of the lane
+  };
   struct Resource {
-    std::string name;
+    Label label;
     double bytes_per_s = 0;
     bool is_link = false;   ///< or else memory or arithmetic of a node
     double per_group = 1;   ///< Rotation::per_group; of a folded program
@@ -115,8 +124,9 @@ class MachineResources {
   NodeId node_of(PlaceId place) const;
   Path made_of(const Route& route);
   const Path& path_of(NodeId from, NodeId to);
-  ResourceId make(std::string name, double gbps, bool is_link, double per_group,
+  ResourceId make(const Label& label, double gbps, bool is_link, double per_group,
                   std::size_t parts = 1);
+  std::string name_of(const Label& label) const;
   ResourceId of_hop(const Hop& hop);
   double per_group(NodeId node) const;
   using ByHostAndName = std::map<std::pair<int, std::string>, ResourceId>;

@@ -85,6 +85,7 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
   }
   classes_.push_back(made);
   solved_.emplace_back();
+  own_caps_.push_back(kNoLevel);
   return number;
 }
 
@@ -99,7 +100,11 @@ void MaxMin::change(ClassId id, int by) {
     resources_[use.resource].weight += weight;
     resources_[use.resource].most += static_cast<double>(weight) * one.most;
   }
-  if (flows == 0) leave(id);
+  if (flows == 0) {
+    leave(id);
+  } else if (one.is_capped) {
+    own_caps_[id] = {one.alone * flows / static_cast<double>(flows), one.own};
+  }
   if (!one.is_touched) touched_.push_back(id);
   one.is_touched = true;
 }
@@ -263,7 +268,7 @@ void MaxMin::set_aside_settled() {
     const std::size_t users = resource.users.size();
     work_ += static_cast<std::int64_t>(settled > 0 ? 2 * users : users);
   }
-  for (const ClassId id : open_) work_ += classes_[id].is_capped ? 1 : 0;
+  for (const ClassId id : open_) work_ += own_caps_[id].resource != kNoResource ? 1 : 0;
 }
 
 /// The resource that allows its open classes least sets their rate; what they take is taken from
@@ -307,20 +312,12 @@ void MaxMin::fill() {
   }
 }
 
-/// What a flow of the class has alone, as the level of its own resource. \pre it is capped
-Level MaxMin::cap(ClassId id) const {
-  const Class& one = classes_[id];
-  return {one.alone * solved_[id].flows / static_cast<double>(solved_[id].flows), one.own};
-}
-
 /// Most classes are slower than what their flows have alone allows, so these are not put in order
 /// before the lowest of them is reached.
 void MaxMin::find_lowest_cap() {
   is_capping_ = false;
   lowest_cap_ = kNoLevel;
-  for (const ClassId id : open_) {
-    if (classes_[id].is_capped) lowest_cap_ = std::min(lowest_cap_, cap(id));
-  }
+  for (const ClassId id : open_) lowest_cap_ = std::min(lowest_cap_, own_caps_[id]);
 }
 
 /// The class of the lowest cap gets that as its rate, unless it has one. Whether it did.
@@ -329,7 +326,8 @@ bool MaxMin::fill_capped() {
     is_capping_ = true;
     caps_.clear();
     for (const ClassId id : open_) {
-      if (classes_[id].is_capped && solved_[id].state == State::open) caps_.add(cap(id));
+      const bool is_capped = own_caps_[id].resource != kNoResource;
+      if (is_capped && solved_[id].state == State::open) caps_.add(own_caps_[id]);
     }
     caps_.order();
     lowest_cap_ = caps_.empty() ? kNoLevel : caps_.lowest();

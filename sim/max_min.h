@@ -62,7 +62,7 @@ class MaxMin {
     double most = 0;                 ///< bytes per tick: no flow of it is faster
     double alone = 0;                ///< of what each flow has alone; 0: there is nothing
     ResourceId own = kNoResource;    ///< what they have alone, all together: nobody else's resource
-    bool is_capped = false;          ///< that can be their bottleneck
+    bool is_capped = false;          ///< what they have alone can be their bottleneck
     bool is_touched = false;         ///< listed in touched_
 
     std::size_t all_uses() const { return use_count + (own == kNoResource ? 0U : 1U); }
@@ -113,7 +113,6 @@ class MaxMin {
   /// Whether its flows use the resources of `wanted_`, and each one as fast alone.
   bool is_of_wanted(ClassId id, double alone) const;
   void change(ClassId id, int by);
-  Level cap(ClassId id) const;
   void find_lowest_cap();
   bool fill_capped();
   void join(ClassId id);
@@ -133,6 +132,7 @@ class MaxMin {
   std::vector<std::uint32_t> given_;  ///< by ResourceId: where it is among these
   std::vector<Class> classes_;
   std::vector<Solved> solved_;         ///< by class
+  std::vector<Level> own_caps_;        ///< by class: what a flow has alone, as its own's level
   std::vector<Use> uses_;              ///< of all classes
   HashNumbers class_numbers_;          ///< of classes by what they use
   std::vector<ResourceId> wanted_;     ///< scratch of class_of: in order

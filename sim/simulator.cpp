@@ -181,7 +181,7 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
                         flows.get(), unit, engine);
   std::optional<LeastTime> least;
   if (known) {
-    least.emplace(program, graph, known->shapes, limit_s(program, target, options));
+    least.emplace(program, graph, blocks, known->shapes, limit_s(program, target, options));
     dispatcher.give_up_by(*least);
   }
   dispatcher.start(options.starts_s);
@@ -375,7 +375,8 @@ LeastTimes Simulator::least_times(const Program& program, const Target& target,
     const BlockMap blocks(program, graph, target, options.blocks);
     MachineFlows flows(program, blocks, profile, message_bytes, machine);
     MachineFlows of_a_byte(program, blocks, profile, 1, machine);
-    const LeastOfPieces least(program, flows, of_a_byte, machine, message_bytes, enough_s - call_s);
+    const LeastOfPieces least(program, flows, of_a_byte, blocks, machine, message_bytes,
+                              enough_s - call_s);
     return {least.links_s(),
             [=](std::int64_t chunk_bytes) { return call_s + least.of_chunks_s(chunk_bytes); }};
   });

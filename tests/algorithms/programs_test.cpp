@@ -8,6 +8,7 @@
 #include "ir/chunk.h"
 #include "ir/verify.h"
 #include "tests/algorithms/programs.h"
+#include "tests/ir/built_again.h"
 
 namespace espalier {
 namespace {
@@ -53,6 +54,9 @@ void expect_right(const Program& program, const std::string& what) {
   EXPECT_TRUE(verification.order_consistent) << what;
 }
 
+/// Whether there are no other dependencies than those of its data.
+bool is_of_data(const Program& program) { return same_program(program, built_again(program)); }
+
 class EveryProgram : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(EveryProgram, IsRight) {
@@ -74,7 +78,9 @@ TEST_P(EveryProgram, IsRight) {
                               ranks, hosts, root, in_place ? ", in place" : "");
               const Program program = build(choice, asked);
               expect_right(program, what);
-              expect_right(chunk(program, {2, 1}), what + ", cut");
+              const Program cut = chunk(program, {2, 1});
+              expect_right(cut, what + ", cut");
+              EXPECT_TRUE(!is_of_data(program) || same_program(cut, built_again(cut))) << what;
               EXPECT_EQ(program.name, algorithm.name);
               EXPECT_EQ(program.contract.in_place, in_place);
             }

@@ -53,6 +53,7 @@ class Engines : public testing::TestWithParam<std::tuple<const char*, const char
     options.size_bytes = 1'000'003;
     const auto merged = simulator_.on_blocks(given, target_, options);
     const Program& program = merged ? *merged : given;
+    if (merged) expect_not_abandoned(given, run(given, 1'000'003, SimEngine::classes));
     std::vector<std::int64_t> sizes = {1'000'003};
     if (all_cases_wanted()) sizes.insert(sizes.end(), {1021, 50'000'000});
     for (const std::int64_t size_bytes : sizes) {
@@ -79,6 +80,18 @@ class Engines : public testing::TestWithParam<std::tuple<const char*, const char
     const RunReport limited = simulator_.run(program, target_, options);
     EXPECT_EQ(limited.simulated->end, SimEnd::finished);
     EXPECT_EQ(limited.time_s, unlimited.time_s);
+  }
+
+  /// What a program takes at least, however it is cut, is no more than what it takes when it is cut
+  /// `into` times as finely as it is written.
+  void expect_no_less(const Program& program, std::int64_t into) {
+    RunOptions options;
+    options.size_bytes = 1'000'003;
+    const LeastTimes least = simulator_.least_times(program, target_, options, 1e9);
+    const Program cut = chunk(program, {into, 1});
+    const auto piece_bytes =
+        static_cast<std::int64_t>(std::ceil(1'000'003 / static_cast<double>(cut.contract.units)));
+    EXPECT_LE(least.of_chunks(piece_bytes), run(cut, 1'000'003, SimEngine::classes).time_s);
   }
 
   /// How far the time moves with bandwidths that differ in the twelfth digit: by more than that
@@ -115,7 +128,10 @@ TEST_P(Engines, AgreeOnEveryAlgorithm) {
       if (!check_routes(program, target_).empty()) continue;
       SCOPED_TRACE(fmt::format("{} {}", algorithm->name, to_string(collective)));
       compare(program);
-      if (program.ops.size() <= kMaxOps) compare(chunk(program, {3, 1}));
+      if (program.ops.size() <= kMaxOps) {
+        compare(chunk(program, {3, 1}));
+        expect_no_less(program, 3);
+      }
       ++compared;
     }
   }

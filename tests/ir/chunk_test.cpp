@@ -13,6 +13,7 @@
 #include "ir/builder.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "tests/ir/built_again.h"
 #include "tests/ir/random_program.h"
 
 namespace espalier {
@@ -211,6 +212,45 @@ TEST(Chunk, PiecesKeepTheOrderOfTheirOps) {
           }
         }
       }
+    }
+  }
+}
+
+/// Copies and sums of blocks among places, all of which are told apart in the same way or, if
+/// `overlaps`, in two ways.
+Program random_blocks(std::mt19937_64& random, bool overlaps) {
+  const auto pick = [&](int minimum, int maximum) {
+    return std::uniform_int_distribution<int>(minimum, maximum)(random);
+  };
+  const int ranks = 3;
+  const std::int64_t block = 4;
+  const int blocks = 3;
+  Builder b("blocks", {Collective::allreduce, ranks, 0, block * blocks, pick(0, 1) == 1});
+  const int count = pick(1, 30);
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t length = overlaps && pick(0, 5) == 0 ? block / 2 : block;
+    const std::int64_t begin = block * pick(0, blocks - 1);
+    const auto scratch = [&] { return b.tmp(pick(0, ranks - 1), begin, length); };
+    const Slice to = pick(0, 1) == 0 ? scratch() : b.output(pick(0, ranks - 1), begin, length);
+    std::vector<Slice> from;
+    for (int sources = pick(1, 3); sources > 0; --sources) {
+      from.push_back(pick(0, 1) == 0 ? scratch() : b.input(pick(0, ranks - 1), begin, length));
+    }
+    b.combine(to, from, {.lane = pick(0, 2)});
+  }
+  return b.finish();
+}
+
+/// Pieces that need not be looked at one by one wait for the same as if they had been.
+TEST(Chunk, PiecesWaitForWhatTheirDataSays) {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const Program whole = random_blocks(random, seed % 2 == 0);
+    for (const Chunking& chunking :
+         {Chunking{1, 1}, Chunking{1, 3}, Chunking{3, 2}, Chunking{2, 2, true}}) {
+      const Program cut = chunk(whole, chunking);
+      EXPECT_TRUE(same_program(cut, built_again(cut)));
     }
   }
 }

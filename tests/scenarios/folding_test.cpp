@@ -11,6 +11,7 @@
 #include "ir/unfold.h"
 #include "ir/verify.h"
 #include "sim/simulator.h"
+#include "tests/ir/built_again.h"
 #include "topologies/load.h"
 
 namespace espalier {
@@ -133,6 +134,7 @@ TEST_P(Folded, TakesAsLongAsAllRanks) {
   const Chunking pieces{.split = 3, .piece_units = 1};
   const Program cut = chunk(folded, pieces);
   EXPECT_TRUE(verify(cut).ok());
+  EXPECT_TRUE(same_program(cut, built_again(cut)));
   expect_alike(chunk(whole, pieces), cut, 64 * kMib);
 }
 

@@ -74,6 +74,32 @@ TEST(LeastTime, AbandonsWhatALinkCannotCarryInTime) {
   EXPECT_EQ(run_within(machine, program, 1 + 1e-9).simulated->end, SimEnd::finished);
 }
 
+/// Sixteen lanes of two blocks, each of which sends a little to a peer of its own: 8 * 4 start-ups
+/// one after the other in a block, of 2 us each, though a lane has four.
+Program short_sends() {
+  Builder builder("short", allreduce_contract(17, 64));
+  for (int unit = 0; unit < 64; ++unit) {
+    const int peer = unit % 16;
+    builder.copy(builder.output(1 + peer, unit, 1), builder.input(0, unit, 1), {.lane = peer});
+  }
+  return builder.finish();
+}
+
+Profile two_blocks() {
+  Profile profile = starting_up();
+  profile.blocks = 2;
+  return profile;
+}
+
+TEST(LeastTime, AbandonsWhatBlocksCannotDoInTime) {
+  const TestMachine machine(switch_machine(17, 1000, 0), two_blocks());
+  const Program program = short_sends();
+  const RunReport abandoned = run_within(machine, program, 0.9);
+  EXPECT_EQ(abandoned.simulated->end, SimEnd::too_slow);
+  EXPECT_LT(abandoned.simulated->work, whole_work(machine, program) / 10);
+  EXPECT_EQ(run_within(machine, program, 1 + 1e-9).simulated->end, SimEnd::finished);
+}
+
 LeastTimes least_times(const TestMachine& machine, const Program& program,
                        double enough_s = std::numeric_limits<double>::infinity()) {
   RunOptions options;
@@ -94,6 +120,17 @@ TEST(LeastOfPieces, ALaneCarriesOutOnePieceAfterTheOther) {
   EXPECT_NEAR(least.of_chunks(131072), flowing_s + start_ups_s, 1e-9);
   EXPECT_NEAR(least.of_chunks(32768), flowing_s + 4 * start_ups_s, 1e-9);
   EXPECT_LE(least.of_chunks(0), run_within(machine, ring, SimLimits{}).time_s);
+}
+
+/// 64 sends of 2^14 bytes at 1000 GB/s are shared by two blocks, or 128 of half as much.
+TEST(LeastOfPieces, BlocksDoNoLessThanTheirMean) {
+  const TestMachine machine(switch_machine(17, 1000, 0), two_blocks());
+  const Program program = short_sends();
+  const LeastTimes least = least_times(machine, program);
+  const double flowing_s = 64 * 16384 / 1e12;
+  EXPECT_NEAR(least.of_chunks(0), (64 * 2e-6 + flowing_s) / 2, 1e-9);
+  EXPECT_NEAR(least.of_chunks(8192), (128 * 2e-6 + flowing_s) / 2, 1e-9);
+  EXPECT_LE(least.of_chunks(0), run_within(machine, program, SimLimits{}).time_s);
 }
 
 /// It is no more than the simulation of the program that is cut, whose links share and wait.
