@@ -15,7 +15,7 @@ enum class CpuMaker : std::uint8_t { intel, amd, power, other };
 CpuMaker cpu_maker(const Topology& machine);
 
 /// "intel", "amd", "power", "other": as figures by makers of CPUs name them
-/// (Protocol::checked_gbps).
+/// (Profile::message_more_s).
 std::string_view to_string(CpuMaker maker);
 
 }  // namespace espalier
