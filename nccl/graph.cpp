@@ -131,7 +131,7 @@ double routed_gbps(const Router& counted, const NcclMachine& machine, const Plac
   for (const auto& [link, count] : uses) {
     gbps = std::min(gbps, counted.capacity_gbps(link.first) / count);
   }
-  return crosses_cpu && machine.cpu == NcclCpu::intel ? gbps / kIntelOverhead : gbps;
+  return crosses_cpu && machine.cpu == CpuMaker::intel ? gbps / kIntelOverhead : gbps;
 }
 
 /// The ranks of the first host alone.

@@ -36,21 +36,6 @@ NcclGpuEra era_of(int capability) {
   return capability < 100 ? NcclGpuEra::hopper : NcclGpuEra::blackwell;
 }
 
-/// By the links between its sockets, and its model.
-NcclCpu cpu_of(const Topology& machine) {
-  for (const Link& link : machine.links) {
-    if (link.kind.starts_with("if_")) return NcclCpu::amd;
-    if (link.kind == "xbus") return NcclCpu::power;
-    if (link.kind == "nvlink_c2c") return NcclCpu::other;
-  }
-  for (const Node& node : machine.nodes) {
-    if (node.kind != NodeKind::cpu) continue;
-    if (node.model.starts_with("epyc")) return NcclCpu::amd;
-    if (node.model.starts_with("power")) return NcclCpu::power;
-  }
-  return NcclCpu::intel;
-}
-
 /// Nodes in NCCL's sense: hosts, joined where a GPU fabric joins their GPUs. By rank, in the order
 /// of first ranks.
 std::vector<int> nodes_of_ranks(const Router& router, const Placement& placement) {
@@ -188,7 +173,7 @@ NcclMachine nccl_machine(const Router& router, const Placement& placement) {
   machine.node_of_rank = nodes_of_ranks(router, placement);
   for (const int node : machine.node_of_rank) machine.nodes = std::max(machine.nodes, node + 1);
   machine.ranks_per_node = std::max(1, machine.ranks / machine.nodes);
-  machine.cpu = cpu_of(topology);
+  machine.cpu = cpu_maker(topology);
   machine.is_amd = is_amd(topology, placement);
   for (const NodeId gpu : placement.ranks) {
     const std::string& model = topology.node(gpu).model;

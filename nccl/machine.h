@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nccl/version.h"
+#include "topologies/cpu_maker.h"
 #include "topologies/placement.h"
 
 namespace espalier {
@@ -14,7 +15,6 @@ namespace espalier {
 /// The rows of the tuner's tables: Volta and what came before, Ampere (and what is not known),
 /// Hopper, Blackwell.
 enum class NcclGpuEra : std::uint8_t { volta, ampere, hopper, blackwell };
-enum class NcclCpu : std::uint8_t { intel, amd, power, other };
 
 /// A machine and the ranks on it as NCCL's topology detection sees them (NVIDIA/nccl
 /// src/graph/topo.cc, paths.cc).
@@ -29,7 +29,7 @@ struct NcclMachine {
   bool is_amd = false;
   bool alike = true;  ///< all GPUs have one compute capability
   NcclGpuEra era = NcclGpuEra::ampere;
-  NcclCpu cpu = NcclCpu::intel;
+  CpuMaker cpu = CpuMaker::intel;
   bool near_nics = true;          ///< no CPU between any GPU and its nearest NIC (path PXB)
   bool shared_near_nics = true;   ///< or one of its node's GPUs has such a NIC (path PXN)
   bool switches_combine = false;  ///< NVSwitches that add up and multicast: NVLS

@@ -137,7 +137,7 @@ class Tuner : public NcclTunerBase {
     return of(nccl_base_us(algorithm, version_), protocol);
   }
   double tree_hop_us(NcclHardware hardware, NcclProtocol protocol) const override {
-    return of(nccl_tree_hop_us(hardware, version_, machine_.cpu == NcclCpu::power), protocol);
+    return of(nccl_tree_hop_us(hardware, version_, machine_.cpu == CpuMaker::power), protocol);
   }
   double ring_hop_us(NcclHardware hardware, NcclProtocol protocol) const override {
     return of(nccl_ring_hop_us(hardware, version_), protocol);

@@ -46,7 +46,7 @@ class NcclTunerBase {
   virtual double inside_factor(NcclProtocol) const { return 1; }
   /// What a ring's hop inside a node takes at least, where it has others to another node.
   virtual double least_inside_us(NcclProtocol protocol) const {
-    const double post_us = machine_.cpu == NcclCpu::amd ? 2 : 1;  // what the network's posts cost
+    const double post_us = machine_.cpu == CpuMaker::amd ? 2 : 1;  // what the network's posts cost
     return post_us * (protocol == NcclProtocol::simple ? 3 : 1);
   }
   /// What a ring's hop to another node takes. With one GPU for each node nothing hides it: as long

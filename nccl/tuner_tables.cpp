@@ -85,7 +85,8 @@ NcclGpuEra nccl_row(const NcclMachine& machine, NcclVersion version) {
 double nccl_ll_most(const NcclMachine& machine, NcclVersion version) {
   static constexpr ByEra kMost = {{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
   if (machine.nodes > 1) {
-    return at(kMost, machine.cpu == NcclCpu::amd ? NcclGpuEra::ampere : NcclGpuEra::volta, machine);
+    return at(kMost, machine.cpu == CpuMaker::amd ? NcclGpuEra::ampere : NcclGpuEra::volta,
+              machine);
   }
   const NcclGpuEra era = nccl_row(machine, version);
   return at(kMost, version < 21 ? std::min(era, NcclGpuEra::ampere) : era, machine);

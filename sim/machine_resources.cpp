@@ -12,13 +12,14 @@
 #include "core/hash.h"
 #include "run/transfer_key.h"
 #include "sim/working_set.h"
+#include "topologies/cpu_maker.h"
 
 namespace espalier {
 namespace {
 
 constexpr double kBytesPerGigabyte = 1e9;
-/// What takes messages one after the other carries so many bytes per second.
-constexpr double kMessageGbps = 1;
+/// A proxy carries so many bytes per second: what it is busy for, in ns.
+constexpr double kProxyGbps = 1;
 
 /// By node, of the figures by GPU model: 0 of other nodes. Empty where there are no figures.
 std::vector<double> by_node(const std::map<std::string, double>& by_model,
@@ -33,6 +34,20 @@ std::vector<double> by_node(const std::map<std::string, double>& by_model,
 }
 
 double gbps_of(const MemoryRates& rates) { return rates.gbps; }
+
+std::string_view cpu_of(const Router& router) { return to_string(cpu_maker(router.topology())); }
+
+double message_bytes_of(const Router& router) {
+  const Profile& profile = router.profile();
+  const double message_s = profile.message_s + figure_of(profile.message_more_s, cpu_of(router));
+  return message_s * kProxyGbps * kBytesPerGigabyte;
+}
+
+/// Of what is sent, what its sender's proxy is busy with before it posts that.
+double checked_share_of(const Router& router) {
+  const double gbps = figure_of(router.profile().protocol.checked_gbps, cpu_of(router));
+  return gbps > 0 ? kProxyGbps / gbps : 0;
+}
 
 /// What processes fetch takes as long as so many accesses of memory and a part of one.
 constexpr std::size_t kAccessParts = 4;
@@ -54,8 +69,9 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       access_(router_.topology().nodes.size(), kNoResource),
       node_rates_(router_.topology().nodes.size()),
       senders_(router_.topology().nodes.size(), kNoResource),
-      sent_messages_(router_.topology().nodes.size(), kNoResource),
-      received_messages_(router_.topology().nodes.size(), kNoResource),
+      proxies_(router_.topology().nodes.size(), kNoResource),
+      proxy_bytes_(message_bytes_of(router_)),
+      checked_share_(checked_share_of(router_)),
       block_gbps_(by_node(router_.profile().protocol.block_gbps, router_.topology())),
       copy_gbps_(by_node(router_.profile().protocol.copy_gbps, router_.topology())),
       sender_gbps_(by_node(router_.profile().protocol.gpu_gbps, router_.topology())) {
@@ -133,7 +149,7 @@ const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
     route = router_.route(node_of(from), node_of(to), program_.vias[via]);
   }
   CHECK(route != nullptr);
-  Path made = made_of(*route);
+  Path made = made_of(node_of(from), node_of(to), *route);
   path_numbers_.number(key);
   return paths_.emplace_back(std::move(made));
 }
@@ -144,12 +160,12 @@ const Path& MachineResources::path_of(NodeId from, NodeId to) {
   if (is_new) {
     const Route* route = router_.route(from, to);
     CHECK(route != nullptr);
-    known->second = made_of(*route);
+    known->second = made_of(from, to, *route);
   }
   return known->second;
 }
 
-Path MachineResources::made_of(const Route& route) {
+Path MachineResources::made_of(NodeId from, NodeId to, const Route& route) {
   Path path;
   path.latency_s = route.latency_s;
   path.start_up = route.start_up;
@@ -162,13 +178,11 @@ Path MachineResources::made_of(const Route& route) {
                                                 : std::min(narrowest, resources_[id].bytes_per_s);
     const Link& link = router_.topology().link(hop.link);
     if (link.link_class == LinkClass::network) {
-      const NodeId from = hop.forward ? link.a : link.b;
-      const NodeId to = hop.forward ? link.b : link.a;
       const auto is_nic = [&](NodeId end) {
         return router_.topology().node(end).kind == NodeKind::nic;
       };
-      if (is_nic(from)) path.nics.push_back({from, true});
-      if (is_nic(to)) path.nics.push_back({to, false});
+      if (is_nic(hop.forward ? link.a : link.b)) path.sends = from;
+      if (is_nic(hop.forward ? link.b : link.a)) path.receives = to;
     }
     const bool is_shared = router_.topology().link(hop.link).duplex == Duplex::shared;
     // Passed along a medium, data is on it once; having left it, it is put there again.
@@ -368,16 +382,12 @@ void MachineResources::use_sender(PlaceId from, std::vector<ResourceId>& resourc
   use_node(senders_, node, " blocks", sender_gbps_[static_cast<std::size_t>(node)], 1, resources);
 }
 
-double MachineResources::message_bytes(const Profile& profile) {
-  return profile.message_s * kMessageGbps * kBytesPerGigabyte;
+double MachineResources::most_proxy_bytes(const Router& router, double bytes) {
+  return std::max(message_bytes_of(router), bytes * checked_share_of(router));
 }
 
-void MachineResources::use_messages(const NicEnd& end, std::vector<ResourceId>& resources) {
-  if (end.leaves) {
-    use_node(sent_messages_, end.nic, " messages sent", kMessageGbps, 1, resources);
-  } else {
-    use_node(received_messages_, end.nic, " messages received", kMessageGbps, 1, resources);
-  }
+void MachineResources::use_proxy(NodeId of, std::vector<ResourceId>& resources) {
+  use_node(proxies_, of, " proxy", kProxyGbps, 1, resources);
 }
 
 void MachineResources::count(std::span<const ResourceId> resources, double bytes) {

@@ -20,12 +20,6 @@
 
 namespace espalier {
 
-/// A NIC where a transfer leaves a host for the network, or comes in from it.
-struct NicEnd {
-  NodeId nic = 0;
-  bool leaves = true;
-};
-
 /// What a transfer between two places needs, before any memory or reduction traffic.
 struct Path {
   std::vector<ResourceId> resources;
@@ -34,7 +28,9 @@ struct Path {
   double slice_s = 0;                ///< Route::slice_s
   double narrowest_bytes_per_s = 0;  ///< of its links
   bool is_fabric = false;            ///< over the GPU fabric alone
-  std::vector<NicEnd> nics;          ///< that take a transfer as a message
+  /// Whose proxies post it as a message: where it leaves a host by a NIC, and where it comes in.
+  std::optional<NodeId> sends;
+  std::optional<NodeId> receives;
 };
 
 /// The machine of one simulation as resources of the flow engine, each made when first used:
@@ -82,11 +78,15 @@ class MachineResources {
   ResourceId slowed_block(PlaceId place, std::uint16_t lane, double bytes_per_s);
   /// Same for what all blocks of a GPU can send, when the protocol limits it.
   void use_sender(PlaceId from, std::vector<ResourceId>& resources);
-  /// What takes messages at a NIC, one after the other, those that leave and those that come in
-  /// each by themselves: a message is as many bytes there.
-  void use_messages(const NicEnd& end, std::vector<ResourceId>& resources);
-  double message_bytes() const { return message_bytes(router_.profile()); }
-  static double message_bytes(const Profile& profile);
+  /// The proxy of a GPU, or of a host's memory: the thread that posts its messages, those that it
+  /// sends and those that it receives, one after the other.
+  void use_proxy(NodeId of, std::vector<ResourceId>& resources);
+  /// So many bytes of its proxies are a message; and what a sender's has to look through before it
+  /// posts one of `bytes`, 0 where it need not.
+  double message_bytes() const { return proxy_bytes_; }
+  double checked_bytes(double bytes) const { return bytes * checked_share_; }
+  /// The most bytes of a flow over proxies, of a message of `bytes`.
+  static double most_proxy_bytes(const Router& router, double bytes);
 
   double bytes_per_s(ResourceId resource) const { return resources_[resource].bytes_per_s; }
   bool is_link(ResourceId resource) const { return resources_[resource].is_link; }
@@ -122,7 +122,7 @@ class MachineResources {
   };
 
   NodeId node_of(PlaceId place) const;
-  Path made_of(const Route& route);
+  Path made_of(NodeId from, NodeId to, const Route& route);
   const Path& path_of(NodeId from, NodeId to);
   ResourceId make(const Label& label, double gbps, bool is_link, double per_group,
                   std::size_t parts = 1);
@@ -156,10 +156,11 @@ class MachineResources {
   const std::size_t access_parts_;                   ///< of an access of memory
   std::vector<ResourceId> access_;                   ///< by node
   std::array<std::vector<ResourceId>, 3> exchange_;  ///< by Arrival and node
-  std::vector<std::optional<MemoryRates>> node_rates_;           ///< by node; when first needed
-  std::vector<ResourceId> senders_;                              ///< by node
-  std::vector<ResourceId> sent_messages_;                        ///< by node
-  std::vector<ResourceId> received_messages_;                    ///< the same
+  std::vector<std::optional<MemoryRates>> node_rates_;  ///< by node; when first needed
+  std::vector<ResourceId> senders_;                     ///< by node
+  std::vector<ResourceId> proxies_;                     ///< by node
+  const double proxy_bytes_;
+  const double checked_share_;
   std::vector<double> block_gbps_;                               ///< by node, or empty
   std::vector<double> copy_gbps_;                                ///< likewise
   std::vector<double> sender_gbps_;                              ///< likewise

@@ -119,7 +119,7 @@ void MachineFlows::stream(const Op& op) {
     if (!is_alone && block != kNoResource && !is_sent_by_peer) list_.resources.push_back(block);
     const double latency_s = overhead_s + (profile_.gets_wait ? awaited_s : 0);
     add(latency_s, costs_.bytes_of(op), is_alone ? block : kNoResource);
-    send_message(*path, latency_s);
+    send_message(*path, costs_.bytes_of(op));
   }
 }
 
@@ -164,7 +164,7 @@ void MachineFlows::pass_switch(const Op& op) {
       list_.resources.insert(list_.resources.end(), path->resources.begin(), path->resources.end());
     }
     add(latency_s, bytes);
-    for (const Path* path : paths) send_message(*path, latency_s);
+    for (const Path* path : paths) send_message(*path, costs_.bytes_of(op));
   };
   if (reads || !stores) {
     for (const Operand& source : sources) machine_.use_memory(source.place, 1, list_.resources);
@@ -191,7 +191,7 @@ void MachineFlows::arrive(const Op& op) {
     machine_.use_memory(from, 1, list_.resources);
     machine_.use_memory(to, 1, list_.resources);
     add(path->latency_s + overhead_s, costs_.bytes_of(op));
-    send_message(*path, path->latency_s + overhead_s);
+    send_message(*path, costs_.bytes_of(op));
   }
 }
 
@@ -217,11 +217,19 @@ const FlowList& MachineFlows::reduce(OpId id) {
   return list_;
 }
 
-/// NICs take the message, one out and one in, while its bytes move.
-void MachineFlows::send_message(const Path& path, double latency_s) {
-  if (path.nics.empty() || profile_.message_s <= 0) return;
-  for (const NicEnd& end : path.nics) machine_.use_messages(end, list_.resources);
-  add(latency_s, machine_.message_bytes());
+/// Proxies post the message while its bytes move, from when the op begins: the hop of an op whose
+/// message nobody else's hold up has time for that. \pre `bytes` of data
+void MachineFlows::send_message(const Path& path, double bytes) {
+  if (!path.sends && !path.receives) return;
+  if (machine_.message_bytes() > 0) {
+    if (path.sends) machine_.use_proxy(*path.sends, list_.resources);
+    if (path.receives) machine_.use_proxy(*path.receives, list_.resources);
+    add(0, machine_.message_bytes());
+  }
+  const double checked_bytes = path.sends ? machine_.checked_bytes(bytes) : 0;
+  if (checked_bytes <= 0) return;
+  machine_.use_proxy(*path.sends, list_.resources);
+  add(0, checked_bytes);
 }
 
 }  // namespace espalier

@@ -79,7 +79,7 @@ class MachineFlows final : public OpFlows {
   void arrive(const Op& op);
   void add(double latency_s, double bytes, ResourceId alone = kNoResource);
   void count(const FlowList::Flow& flow, std::span<const ResourceId> resources);
-  void send_message(const Path& path, double latency_s);
+  void send_message(const Path& path, double bytes);
 
   const Program& program_;
   const BlockMap& blocks_;

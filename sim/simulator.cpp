@@ -77,10 +77,11 @@ Expectation expectation(const Program& program, const OpGraph& graph, const Rout
     const double units = static_cast<double>(program.contract.units);
     seconds += message_bytes * graph.most_units_in_lane() / units / (slowest_gbps * 1e9);
   }
-  const double nic_bytes = MachineResources::message_bytes(router.profile());
-  return {.largest_bytes = std::max(largest_flow_bytes(program, message_bytes), nic_bytes),
-          .time = unit.from_s(seconds),
-          .flows_in_turn = static_cast<double>(graph.most_ops_in_lane())};
+  const double flow_bytes = largest_flow_bytes(program, message_bytes);
+  return {
+      .largest_bytes = std::max(flow_bytes, MachineResources::most_proxy_bytes(router, flow_bytes)),
+      .time = unit.from_s(seconds),
+      .flows_in_turn = static_cast<double>(graph.most_ops_in_lane())};
 }
 
 struct Outcome {

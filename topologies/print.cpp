@@ -144,6 +144,7 @@ std::string protocol_text(const Protocol& protocol, const Protocol& base) {
   hops("hold_us", protocol.hold_s, base.hold_s);
   by_model("hop_more_us", protocol.hop_more_s, base.hop_more_s, 1e-6);
   figure("min_op_us", protocol.min_op_s, base.min_op_s, 1e-6);
+  by_model("checked_gbps", protocol.checked_gbps, base.checked_gbps, 1);
   figure("slice_kib", protocol.slice_bytes, base.slice_bytes, kKib);
   figure("min_slice_kib", protocol.min_slice_bytes, base.min_slice_bytes, kKib);
   figure("slices_per_op", protocol.slices_per_op, base.slices_per_op, 1);
@@ -190,6 +191,18 @@ std::string switch_ops_text(const SwitchOps& ops) {
   }
   map.add("slices", fmt::format("[{}]", join(slices, ", ")));
   return map.text();
+}
+
+/// What messages cost proxies, where that differs.
+std::string messages_text(const Profile& profile, const Profile& base) {
+  std::string text;
+  if (profile.message_s != base.message_s) {
+    text += fmt::format("    message_us: {:.6g}\n", profile.message_s * 1e6);
+  }
+  if (profile.message_more_s == base.message_more_s) return text;
+  FlowMap map;
+  for (const auto& [cpu, more_s] : profile.message_more_s) map.add(cpu, more_s * 1e6);
+  return text + fmt::format("    message_more_us: {}\n", map.text());
 }
 
 /// Where they interpret files, what differs.
@@ -449,7 +462,7 @@ std::string print_profile(const Profile& profile, const Profile& base) {
   micros("local_overhead_us", profile.local_overhead_s, base.local_overhead_s);
   micros("reduce_overhead_us", profile.reduce_overhead_s, base.reduce_overhead_s);
   micros("staging_overhead_us", profile.staging_overhead_s, base.staging_overhead_s);
-  micros("message_us", profile.message_s, base.message_s);
+  text += messages_text(profile, base);
   const auto count = [&](std::string_view key, int value, int base_value) {
     if (value != base_value) line(key, std::to_string(value));
   };

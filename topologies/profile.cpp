@@ -59,6 +59,7 @@ std::map<std::string, SwitchOps> Protocol::switch_ops(
 
 void Profile::forget_blocks() {
   call_overhead_s = message_s = 0;
+  message_more_s.clear();
   launch = {};
   errors.clear();
   blocks = fifo_steps = 0;

@@ -98,6 +98,9 @@ struct Protocol {
   /// it.
   std::map<std::string, double> hop_more_s;
   double min_op_s = 0;  ///< no op over a link takes less until its result can be used
+  /// GB/s of data in which the sender's proxy looks for flags before it posts a message, by the
+  /// maker of CPUs (cpu_maker.h). Not listed: the GPU says when all is there.
+  std::map<std::string, double> checked_gbps;
   /// The blocks of a GPU begin together, so that all pause for a hop at the same time and their
   /// links idle. Whoever is ahead has the links to itself, and gets further ahead, until blocks
   /// have drifted apart: after so many ops over links of a lane its pauses fall into the transfers
@@ -177,8 +180,12 @@ struct Profile {
   double local_overhead_s = 0;    ///< start-up of an op with no remote operand
   double reduce_overhead_s = 0;   ///< start-up of a kernel that only reduces, by a GPU
   double staging_overhead_s = 0;  ///< extra start-up of a route through host memory
-  double message_s = 0;           ///< a NIC takes this long for a message, one after the other
-  int blocks = 0;                 ///< that a GPU has for communication; 0: any number
+  /// What the thread on the host that posts the network's messages for a GPU, its proxy, takes for
+  /// each that is sent or received, one after the other; and by the maker of CPUs (cpu_maker.h) by
+  /// how much more. A hop over the network (Protocol::hop_s) contains that of its own message.
+  double message_s = 0;
+  std::map<std::string, double> message_more_s;
+  int blocks = 0;  ///< that a GPU has for communication; 0: any number
   /// Blocks that have no lane of their own share the ops of the others' lanes; otherwise a lane is
   /// one block.
   bool splits_lanes = false;

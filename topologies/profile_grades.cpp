@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/yaml.h"
+#include "topologies/cpu_maker.h"
 #include "topologies/embedded.h"
 #include "topologies/load.h"
 #include "topologies/profile_file.h"
@@ -118,7 +119,7 @@ std::set<std::string> keys_for(const std::map<std::string, double>& by_model,
 
 class Figures {
  public:
-  explicit Figures(const Topology& machine) {
+  explicit Figures(const Topology& machine) : maker_(to_string(cpu_maker(machine))) {
     for (const NodeId gpu : machine.gpus()) models_.insert(machine.node(gpu).model);
     for (const Link& link : machine.links) classes_.insert(link.link_class);
     for (const Node& node : machine.nodes) {
@@ -137,6 +138,9 @@ class Figures {
     add("reduce_overhead_us", profile.reduce_overhead_s / kMicrosecond, "us");
     add("staging_overhead_us", profile.staging_overhead_s / kMicrosecond, "us");
     add("message_us", profile.message_s / kMicrosecond, "us");
+    for (const std::string& key : keys_for(profile.message_more_s, {maker_})) {
+      add("message_more_us." + key, profile.message_more_s.at(key) / kMicrosecond, "us");
+    }
     add("dependence_us", profile.dependence_s / kMicrosecond, "us");
     add("blocks", profile.blocks, "");
     add("fifo_steps", profile.fifo_steps, "");
@@ -176,6 +180,9 @@ class Figures {
       add(name + "hop_more_us." + key, protocol.hop_more_s.at(key) / kMicrosecond, "us");
     }
     add(name + "min_op_us", protocol.min_op_s / kMicrosecond, "us");
+    for (const std::string& key : keys_for(protocol.checked_gbps, {maker_})) {
+      add(name + "checked_gbps." + key, protocol.checked_gbps.at(key), "GB/s");
+    }
     add(name + "slice_kib", protocol.slice_bytes / kKib, "KiB");
     add(name + "min_slice_kib", protocol.min_slice_bytes / kKib, "KiB");
     add(name + "drift_ops", protocol.drift_ops, "");
@@ -214,6 +221,7 @@ class Figures {
     }
   }
 
+  const std::string maker_;  ///< of CPUs
   std::set<std::string> models_;
   std::set<LinkClass> classes_;
   bool combines_ = false;

@@ -94,6 +94,7 @@ void read_protocol(const YamlValue& value, Protocol& protocol) {
   read_hops(map, "hold_us", protocol.name, protocol.hold_s);
   read_times(map, "hop_more_us", protocol.hop_more_s);
   protocol.min_op_s = read_seconds(map, "min_op_us", protocol.min_op_s);
+  read_rates(map, "checked_gbps", protocol.checked_gbps);
   protocol.slice_bytes =
       kKib * read_figure(map, "slice_kib", kKibibytes, protocol.slice_bytes / kKib);
   protocol.min_slice_bytes =
@@ -347,6 +348,7 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
   profile.reduce_overhead_s = read_seconds(map, "reduce_overhead_us", profile.reduce_overhead_s);
   profile.staging_overhead_s = read_seconds(map, "staging_overhead_us", profile.staging_overhead_s);
   profile.message_s = read_seconds(map, "message_us", profile.message_s);
+  read_times(map, "message_more_us", profile.message_more_s);
   profile.blocks = read_whole(map, "blocks", kCount, profile.blocks);
   profile.splits_lanes = map.boolean("splits_lanes", profile.splits_lanes);
   profile.fifo_steps = read_whole(map, "fifo_steps", kCount, profile.fifo_steps);

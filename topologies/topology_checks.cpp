@@ -236,6 +236,9 @@ class Checker {
       check_longer(name, kind, figures);
     }
     check(kSeconds, "'message_s'", profile.message_s);
+    for (const auto& [unused, more_s] : profile.message_more_s) {
+      check(kSeconds, "'message_more_s'", more_s);
+    }
     check(kSeconds, "'dependence_s'", profile.dependence_s);
     for (const auto& [model, ops] : profile.in_switch) {
       const std::string of = " of ops in switches of " + model;
@@ -252,6 +255,9 @@ class Checker {
       check(kWire, part("wire"), protocol.wire);
       check(kSeconds, part("call_s"), protocol.call_s);
       check(kSeconds, part("min_op_s"), protocol.min_op_s);
+      for (const auto& [unused, gbps] : protocol.checked_gbps) {
+        check(kGbps, part("checked_gbps"), gbps);
+      }
       for (const auto& [unused, more_s] : protocol.hop_more_s)
         check(kSeconds, part("hop_more_s"), more_s);
       check(kCount, part("slices_per_op"), protocol.slices_per_op);

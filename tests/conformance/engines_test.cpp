@@ -138,20 +138,27 @@ TEST_P(Engines, AgreeOnEveryAlgorithm) {
   EXPECT_GT(compared, 15);
 }
 
+std::string name_of(const testing::TestParamInfo<Engines::ParamType>& param) {
+  const std::string machine = std::get<0>(param.param);
+  std::string name;
+  for (const char letter : machine.substr(0, machine.find(':')) + '_' + std::get<1>(param.param)) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_') name += letter;
+  }
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Machines, Engines,
     testing::Combine(testing::Values("dgx1-v100", "p2.8xlarge", "mist:nodes=2", "kesch",
                                      "torus:x=3,y=2,z=2,gbps=20,latency_us=1,forward=1",
                                      "switch:n=12,gbps=50,nvswitch0.combines=1"),
                      testing::Values("ideal", "kernel", "copy_engine")),
-    [](const auto& param) {
-      const std::string machine = std::get<0>(param.param);
-      std::string name;
-      for (const char letter : machine.substr(0, machine.find(':'))) {
-        if (std::isalnum(static_cast<unsigned char>(letter)) != 0) name += letter;
-      }
-      return name + "_" + std::get<1>(param.param);
-    });
+    name_of);
+/// Proxies that have to look through what they send.
+INSTANTIATE_TEST_SUITE_P(Proxies, Engines,
+                         testing::Combine(testing::Values("mist:nodes=2"),
+                                          testing::Values("nccl:ll")),
+                         name_of);
 
 }  // namespace
 }  // namespace espalier

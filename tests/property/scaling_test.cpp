@@ -54,6 +54,7 @@ Topology faster(Topology topology, double k) {
     profile.reduce_overhead_s /= k;
     profile.staging_overhead_s /= k;
     profile.message_s /= k;
+    for (auto& [cpu, more_s] : profile.message_more_s) more_s /= k;
     for (auto& [kind, link] : profile.links) link.overhead_s /= k;
     for (auto& [model, costs] : profile.in_switch) {
       costs.call_s /= k;
@@ -66,7 +67,8 @@ Topology faster(Topology topology, double k) {
       for (auto& [link_class, hop_s] : protocol.hop_s) hop_s /= k;
       for (auto& [link_class, hold_s] : protocol.hold_s) hold_s /= k;
       for (auto& [model, more_s] : protocol.hop_more_s) more_s /= k;
-      for (auto* rates : {&protocol.block_gbps, &protocol.gpu_gbps, &protocol.copy_gbps}) {
+      for (auto* rates : {&protocol.block_gbps, &protocol.gpu_gbps, &protocol.copy_gbps,
+                          &protocol.checked_gbps}) {
         for (auto& [model, gbps] : *rates) gbps *= k;
       }
     }

@@ -351,53 +351,96 @@ TEST(Fifo, SendingMoreThanFitsBeforeReadingIsStuck) {
             0);
 }
 
-/// Two GPUs of different hosts, NICs between them with 10 GB/s.
-Topology two_hosts() {
-  Topology topology = machine_of_gpus(2);
+/// Hosts with so many GPUs behind one NIC, and 10 GB/s everywhere. GPU i of the second host is
+/// number `gpus` + i.
+Topology two_hosts(int gpus = 1) {
+  Topology topology = machine_of_gpus(2 * gpus);
   topology.hosts = 2;
-  topology.nodes[1].host = 1;
-  for (const char* name : {"nic0", "nic1"}) {
-    Node nic;
-    nic.name = name;
-    nic.kind = NodeKind::nic;
-    nic.host = name[3] - '0';
-    topology.nodes.push_back(nic);
-  }
+  for (int i = gpus; i < 2 * gpus; ++i) topology.nodes[static_cast<std::size_t>(i)].host = 1;
   const auto link = [&](NodeId a, NodeId b, LinkClass link_class) {
     Link made = gpu_link(a, b, 10, 0);
     made.link_class = link_class;
     made.kind = link_class == LinkClass::network ? "ib_edr" : "pcie3x16";
     topology.links.push_back(made);
   };
-  link(0, 2, LinkClass::host);
-  link(2, 3, LinkClass::network);
-  link(3, 1, LinkClass::host);
+  for (const int host : {0, 1}) {
+    Node nic;
+    nic.name = "nic" + std::to_string(host);
+    nic.kind = NodeKind::nic;
+    nic.host = host;
+    topology.nodes.push_back(nic);
+    for (int i = 0; i < gpus; ++i) link(host * gpus + i, 2 * gpus + host, LinkClass::host);
+  }
+  link(2 * gpus, 2 * gpus + 1, LinkClass::network);
   return topology;
 }
 
-TEST(Messages, ANicTakesThemOneAfterTheOther) {
-  // Ten messages of 1000 bytes.
-  Profile profile = block_profile(10);
-  profile.message_s = 2 * kUs;
-  EXPECT_NEAR(TestMachine(two_hosts(), profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 2,
-              1e-9);
-  profile.message_s = 0.05 * kUs;  // while their bytes move
-  EXPECT_NEAR(TestMachine(two_hosts(), profile).run(copies(10, 10), 10'000).time_s / kUs, 10 * 0.1,
-              1e-9);
+/// A message of 1000 bytes takes 0.1 us over the links.
+double messages_us(const Program& program, const Profile& profile,
+                   const Topology& machine = two_hosts()) {
+  return TestMachine(machine, profile).run(program, program.contract.units * 1000).time_s / kUs;
 }
 
-/// Proxies of two ranks post what leaves a node and what comes in.
-TEST(Messages, ANicSendsWhileItReceives) {
+Profile message_profile(double us) {
+  Profile profile = block_profile(20);
+  profile.message_s = us * kUs;
+  return profile;
+}
+
+TEST(Messages, AProxyTakesThemOneAfterTheOther) {
+  // Ten of them.
+  EXPECT_NEAR(messages_us(copies(10, 10), message_profile(2)), 10 * 2, 1e-9);
+  // While their bytes move.
+  EXPECT_NEAR(messages_us(copies(10, 10), message_profile(0.05)), 10 * 0.1, 1e-9);
+  EXPECT_NEAR(time_us(copies(10, 10), message_profile(2)), 10 * 0.1 + 1, 1e-9);  // no network
+}
+
+TEST(Messages, AProxyHasBothThoseThatItsGpuSendsAndThoseThatItReceives) {
   Builder builder("both", allreduce_contract(2, 10));
   for (int i = 0; i < 10; ++i) {
     for (const int rank : {0, 1}) {
       builder.copy(builder.tmp(1 - rank, i, 1), builder.input(rank, i, 1), {.lane = i});
     }
   }
-  Profile profile = block_profile(10);
-  profile.message_s = 2 * kUs;
-  EXPECT_NEAR(TestMachine(two_hosts(), profile).run(builder.finish(), 10'000).time_s / kUs, 10 * 2,
-              1e-9);
+  // Each of the two has ten of either.
+  EXPECT_NEAR(messages_us(builder.finish(), message_profile(2)), 20 * 2, 1e-9);
+}
+
+TEST(Messages, OfOtherGpusBehindTheSameNicDoNotWait) {
+  Builder builder("pairs", allreduce_contract(4, 10));
+  for (int i = 0; i < 10; ++i) {
+    for (const int rank : {0, 1}) {
+      builder.copy(builder.tmp(rank + 2, i, 1), builder.input(rank, i, 1), {.lane = i});
+    }
+  }
+  EXPECT_NEAR(messages_us(builder.finish(), message_profile(2), two_hosts(2)), 10 * 2, 1e-9);
+}
+
+TEST(Messages, AreLookedThroughWhereTheyAreSent) {
+  Profile profile = message_profile(2);
+  profile.protocol.checked_gbps = {{"other", 0.25}, {"amd", 0.125}};
+  // 1000 bytes take 4 us, and the post 2.
+  EXPECT_NEAR(messages_us(copies(10, 10), profile), 10 * (4 + 2), 1e-9);
+  Topology amd = two_hosts();
+  Node cpu;
+  cpu.name = "cpu0";
+  cpu.kind = NodeKind::cpu;
+  cpu.model = "epyc-7742";
+  amd.nodes.push_back(cpu);
+  EXPECT_NEAR(messages_us(copies(10, 10), profile, amd), 10 * (8 + 2), 1e-9);
+  profile.message_more_s = {{"amd", 1 * kUs}};
+  EXPECT_NEAR(messages_us(copies(10, 10), profile, amd), 10 * (8 + 2 + 1), 1e-9);
+  EXPECT_NEAR(messages_us(copies(10, 10), profile), 10 * (4 + 2), 1e-9);
+  profile.message_s = 0;
+  EXPECT_NEAR(messages_us(copies(10, 10), profile), 10 * 4, 1e-9);
+}
+
+TEST(Messages, AreContainedInAHop) {
+  Profile profile = message_profile(2);
+  profile.protocol.hop_s[LinkClass::network] = 5 * kUs;
+  profile.protocol.hold_s[LinkClass::network] = 2 * kUs;
+  // One lane: 2 us hold the block, 3 are latency.
+  EXPECT_NEAR(messages_us(copies(10, 1), profile), 10 * (2 + 0.1) + 3, 1e-9);
 }
 
 }  // namespace
