@@ -123,6 +123,9 @@ struct Algorithm {
   /// (topologies/rotation.h), the way with the most groups first. `build` then respects
   /// BuildRequest::fold. Null where no program of it folds.
   std::vector<Fold> (*folds)(const BuildRequest& request) = nullptr;
+  /// Groups do the same on every machine, also where they are not alike: what ranks do depends on
+  /// nothing else, or was compared rank by rank.
+  bool folds_anywhere = false;
   /// Builds the program; null for an algorithm that first
   /// plans trees and then writes a program that follows them.
   Program (*build)(const BuildRequest& request) = nullptr;

@@ -199,6 +199,7 @@ const Algorithm& hierarchical_algorithm() {
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = why_not,
       .folds = fold_machines,
+      .folds_anywhere = true,
       .build = [](const BuildRequest& request) { return Stages(request).build(); }};
   return algorithm;
 }

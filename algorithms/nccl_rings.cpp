@@ -70,6 +70,7 @@ const Algorithm& nccl_rings_algorithm() {
       .max_ranks = kMaxQuadraticRanks,
       .unsupported = no_ring,
       .folds = fold_rings,
+      .folds_anywhere = true,
       .build = build_nccl_rings};
   return algorithm;
 }

@@ -54,6 +54,7 @@ const Algorithm& ring_algorithm() {
       .pipelined = true,
       .max_ranks = kMaxQuadraticRanks,
       .folds = fold_ring,
+      .folds_anywhere = true,
       .build = build_ring};
   return algorithm;
 }

@@ -23,6 +23,10 @@ COMMANDS = [
     "tune --topology kesch:nodes=4 --collective broadcast --size 4KiB..1GiB",
     "sim --topology ring:n=1024,gbps=50,latency_us=0.5 --algorithm ring --size 1GiB --chunk 0"
     " --profile ideal --no-nccl",
+    "sim --topology ring:n=1024,gbps=50,latency_us=0.5,gpu0-gpu1.gbps=x0.5 --algorithm ring"
+    " --size 1GiB --chunk 0 --profile ideal --no-nccl",
+    "sim --topology ring:n=2048,gbps=50,latency_us=0.5,gpu0-gpu1.gbps=x0.5 --algorithm ring"
+    " --size 1GiB --chunk 0 --profile ideal --no-nccl",
     "sim --topology switch:n=256 --collective alltoall --algorithm direct --size 256MiB --no-nccl",
     "sim --topology dgx-a100:nodes=16 --collective allgather --algorithm optimal:plan=1 --size 1GiB"
     " --no-nccl",

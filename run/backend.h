@@ -32,6 +32,14 @@ class Backend {
   /// Why this back end cannot run the program, or nothing.
   virtual std::optional<std::string> unsupported(const Program& program,
                                                  const Target& target) const = 0;
+  /// Whether a folded program can be run on a machine that does not repeat itself as it does
+  /// (Target::rotation is null): the ops of all groups, known from those of the first. \pre there
+  /// is a machine
+  virtual bool runs_all_groups(const Program& program, const Target& target,
+                               const RunOptions& options) const {
+    static_cast<void>(program), static_cast<void>(target), static_cast<void>(options);
+    return false;
+  }
   /// The program with its lanes put onto the blocks that a GPU has under the target's profile
   /// (Profile::blocks), where it has more lanes than these; nothing where it fits, or where the
   /// back end knows no blocks. What it does is the same.

@@ -26,6 +26,7 @@ class RouteChecker {
         target_(target),
         router_(*target.router),
         placement_(target.placement),
+        groups_(groups_run(program, target.rotation)),
         seen_(program) {}
 
   std::vector<Diagnostic> check() {
@@ -37,8 +38,9 @@ class RouteChecker {
         check_switch(id, op);
         continue;
       }
-      for_each_transfer(program_, op,
-                        [&](PlaceId from, PlaceId to) { check_transfer(id, from, to, op.via); });
+      for_each_transfer_of_groups(program_, op, groups_, [&](PlaceId from, PlaceId to) {
+        return check_transfer(id, from, to, op.via);
+      });
     }
     report_missing();
     report_switches();
@@ -115,8 +117,10 @@ class RouteChecker {
     return problems_.empty();
   }
 
-  void check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
-    if (seen_.add(source, dst, via)) {
+  /// Whether it had not been met.
+  bool check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
+    const bool is_new = seen_.add(source, dst, via);
+    if (is_new) {
       if (!has_route(source, dst, via)) {
         missing_.try_emplace(transfer_key(source, dst, via), Way{source, dst, via, id, 1});
       }
@@ -124,6 +128,7 @@ class RouteChecker {
       const auto known = missing_.find(transfer_key(source, dst, via));
       if (known != missing_.end()) ++known->second.count;
     }
+    return is_new;
   }
 
   void check_switch(OpId id, const Op& op) {
@@ -250,6 +255,7 @@ class RouteChecker {
   const Target& target_;
   const Router& router_;
   const Placement& placement_;
+  const int groups_;  ///< whose transfers are checked: the machine may be alike for all of them
   std::vector<NodeId> nodes_;
   std::vector<std::vector<NodeId>> vias_;
   SeenTransfers seen_;

@@ -11,9 +11,16 @@ namespace espalier {
 struct Target {
   const Router* router = nullptr;
   Placement placement;
-  /// For folded programs: how the machine repeats itself, with as many groups.
+  /// For folded programs: how the machine repeats itself, with as many groups. Null: it does not,
+  /// and the ops of all groups are meant (Backend::runs_all_groups).
   const Rotation* rotation = nullptr;
 };
+
+/// How many groups of a folded program's ranks have their ops run, of which the program holds those
+/// of the first: all, unless the machine repeats itself. `rotation`: as in Target.
+inline int groups_run(const Program& program, const Rotation* rotation) {
+  return rotation == nullptr ? program.fold.groups : 1;
+}
 
 /// The node that holds a place. \pre the placement has as many ranks, host memories and relays as
 /// the program

@@ -47,4 +47,18 @@ class SeenTransfers {
   HashNumbers others_;
 };
 
+/// Calls `visit(from, to)` for every transfer of an op and of what it is in the first `groups`
+/// groups of a folded program, which answers whether the transfer had not been met: of one that
+/// had, those of all groups had, as what moved another one onto it moved these, too.
+template <class Visit>
+void for_each_transfer_of_groups(const Program& program, const Op& op, int groups, Visit&& visit) {
+  for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
+    const Fold& fold = program.fold;
+    const bool is_new = visit(from, to);
+    for (int group = 1; is_new && group < groups; ++group) {
+      visit(fold.rank_moved(from, group), fold.rank_moved(to, group));
+    }
+  });
+}
+
 }  // namespace espalier

@@ -102,9 +102,10 @@ bool starts_fold(const Machine& machine, const Query& query, const Fold& fold) {
 }
 
 std::vector<double> starts_of(const Machine& machine, const Router& used, const Query& query,
-                              const Program& program) {
+                              const Program& program, const Rotation* rotation) {
   std::vector<double> starts_s = starts_of_all(machine, used, query);
-  return are_alike(starts_s, program.fold) ? starts_s : std::vector<double>();
+  const bool all_groups = groups_run(program, rotation) > 1;
+  return all_groups || are_alike(starts_s, program.fold) ? starts_s : std::vector<double>();
 }
 
 namespace {

@@ -13,8 +13,9 @@ bool starts_fold(const Machine& machine, const Query& query, const Fold& fold);
 
 /// When the ranks of a call by itself begin, under the query's launch mode (RunOptions::starts_s).
 /// Empty also where one group of ranks is simulated for others that begin at other times.
+/// `rotation`: as in Target.
 std::vector<double> starts_of(const Machine& machine, const Router& used, const Query& query,
-                              const Program& program);
+                              const Program& program, const Rotation* rotation);
 
 /// What nccl-tests would print for a simulated call, in seconds, under the query's launch mode.
 /// `used` is the runtime that carried it out. \pre the outcome has been simulated

@@ -101,13 +101,14 @@ BuildRequest request_for(const Query& query, const Machine& machine) {
   return request;
 }
 
-std::optional<std::string> not_routable(const Program& program, const Machine& machine) {
-  const auto problems = check_routes(program, {machine.router.get(), machine.placement});
+std::optional<std::string> not_routable(const Program& program, const Machine& machine,
+                                        const Rotation* rotation) {
+  const auto problems = check_routes(program, {machine.router.get(), machine.placement, rotation});
   if (problems.empty()) return std::nullopt;
   return problems.front().message;
 }
 
-LinksUsed links_used(const Program& program, const Machine& machine) {
+LinksUsed links_used(const Program& program, const Machine& machine, const Rotation* rotation) {
   const Router& router = *machine.router;
   const Topology& topology = router.topology();
   LinksUsed used;
@@ -116,6 +117,7 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
   SeenTransfers seen(program);  // programs repeat few transfers many times
   SwitchPlaces seen_in_switch;
   const Target target{&router, machine.placement};
+  const int groups = groups_run(program, rotation);
   std::size_t turn = 0;
   for (const Op& op : program.ops) {
     check_interruption_at(turn++);
@@ -126,8 +128,8 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
       only_fabric = only_fabric && topology.node(node).kind == NodeKind::nvswitch;
       continue;
     }
-    for_each_transfer(program, op, [&](PlaceId source, PlaceId dst) {
-      if (!seen.add(source, dst, op.via)) return;
+    for_each_transfer_of_groups(program, op, groups, [&](PlaceId source, PlaceId dst) {
+      if (!seen.add(source, dst, op.via)) return false;
       const NodeId from = node_of(program, machine.placement, source);
       const NodeId to = node_of(program, machine.placement, dst);
       const Route* route =
@@ -135,10 +137,11 @@ LinksUsed links_used(const Program& program, const Machine& machine) {
       only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
       used.over_host =
           used.over_host || route->kind == RouteKind::peer || route->kind == RouteKind::staged;
-      if (op.via < 0) return;
+      if (op.via < 0) return true;
       const bool is_inside = topology.node(from).host == topology.node(to).host;
       has_detours = has_detours || (is_inside && crosses_network(topology, *route));
       used.through_gpus = used.through_gpus || passes_gpu(topology, *route);
+      return true;
     });
   }
   used.scope = has_detours ? LinkScope::detours : only_fabric ? LinkScope::fabric : router.scope();
@@ -188,7 +191,7 @@ std::optional<Staged> staged_instead(const Program& program, const Machine& mach
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakePlan& plan, const Fold& fold) {
+               const MakePlan& plan, const Fold& fold, const Rotation* rotation) {
   BuildRequest request = request_for(query, machine);
   request.fold = fold;
   Built built;
@@ -208,7 +211,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
     }
   }
   built.notes = *request.notes;
-  built.why_not = not_routable(*program, machine);
+  built.why_not = not_routable(*program, machine, rotation);
   if (built.why_not && !choice.file) {
     if (auto staged = staged_instead(*program, machine)) {
       built.why_not.reset();

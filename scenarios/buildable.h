@@ -22,8 +22,10 @@ void require_connected(const Machine& machine, const Query& query);
 BuildRequest request_for(const Query& query, const Machine& machine);
 
 /// Why the machine cannot carry out a program: a transfer without a
-/// route, or a GPU with more peers than it can map. Nothing if it can.
-std::optional<std::string> not_routable(const Program& program, const Machine& machine);
+/// route, or a GPU with more peers than it can map. Nothing if it can. `rotation`: of a folded
+/// program, as in Target.
+std::optional<std::string> not_routable(const Program& program, const Machine& machine,
+                                        const Rotation* rotation = nullptr);
 
 /// The machine with routes over all links, whatever a profile makes of them, for who asks what it
 /// can carry out and not how fast. Throws what `place_ranks` throws.
@@ -48,8 +50,9 @@ struct LinksUsed {
   bool in_switch = false;     ///< ops in switches
 };
 
-/// \pre the machine has routes for all transfers
-LinksUsed links_used(const Program& program, const Machine& machine);
+/// \pre the machine has routes for all transfers. `rotation`: as above
+LinksUsed links_used(const Program& program, const Machine& machine,
+                     const Rotation* rotation = nullptr);
 
 /// A program for a machine, or why there is none.
 struct Built {
@@ -67,10 +70,11 @@ struct Built {
 Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request);
 
 /// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
-/// `fold`: of the program, see Algorithm::fold.
+/// `fold`: of the program, see Algorithm::fold; with the machine's rotation.
 using MakePlan = std::function<const Forest&(const BuildRequest& request)>;
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakePlan& plan = {}, const Fold& fold = {});
+               const MakePlan& plan = {}, const Fold& fold = {},
+               const Rotation* rotation = nullptr);
 
 /// The algorithms that the machine can carry out for the query's collective, found by building
 /// them; none if there are so many ranks that this would take long.

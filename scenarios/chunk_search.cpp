@@ -136,10 +136,9 @@ std::string chunk_note_no_time(std::int64_t piece_bytes) {
   return fmt::format("chunks of {} bytes or less were not tried: the time ran out", piece_bytes);
 }
 
-std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked) {
+std::int64_t max_ops_when_cut(std::int64_t uncut_ops, bool is_asked) {
   if (!is_asked) return kMaxCutOps;
-  return std::clamp(kMaxAskedPieces * static_cast<std::int64_t>(uncut.ops.size()), kMaxAskedOps,
-                    kMaxCutOps);
+  return std::clamp(kMaxAskedPieces * uncut_ops, kMaxAskedOps, kMaxCutOps);
 }
 
 std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,

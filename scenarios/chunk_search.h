@@ -30,7 +30,7 @@ std::string chunk_note_too_costly(std::int64_t piece_bytes);
 std::string chunk_note_no_time(std::int64_t piece_bytes);
 /// Pieces are larger where a program would have more ops than this. Where a chunk size was asked
 /// for, fewer: some seconds to verify and simulate, or a few pieces for every op of the uncut one.
-std::int64_t max_ops_when_cut(const Program& uncut, bool is_asked);
+std::int64_t max_ops_when_cut(std::int64_t uncut_ops, bool is_asked);
 inline constexpr std::int64_t kAnyOps = std::numeric_limits<std::int64_t>::max();
 /// Why pieces are larger than those asked for; `used_bytes` 0: nothing was cut.
 std::string chunk_note_raised(std::int64_t asked_bytes, std::int64_t used_bytes,

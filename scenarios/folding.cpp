@@ -9,6 +9,7 @@
 #include "run/switches.h"
 #include "run/target.h"
 #include "run/transfer_key.h"
+#include "scenarios/buildable.h"
 
 namespace espalier {
 
@@ -32,6 +33,27 @@ std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoic
     return Folding{std::move(fold), std::make_shared<const Rotation>(std::move(*rotation))};
   }
   return std::nullopt;
+}
+
+std::optional<Program> program_of_groups(const Machine& machine, const AlgorithmChoice& choice,
+                                         BuildRequest request, const Backend& backend) {
+  const bool is_possible = !choice.file && choice.algorithm->folds_anywhere &&
+                           machine.placement.relays.empty() && !not_built(choice, request);
+  if (!is_possible) return std::nullopt;
+  const std::vector<Fold> all = folds(choice, request);
+  if (all.empty()) return std::nullopt;
+  request.fold = all.front();  // with the most groups
+  Program program = build(choice, std::move(request));
+  const auto groups = static_cast<std::int64_t>(program.fold.groups);
+  const bool has_many = groups * static_cast<std::int64_t>(program.ops.size()) >= kMinOpsOfGroups;
+  if (!has_many || not_routable(program, machine)) return std::nullopt;
+  // Where it can't be cut, all ops are the better answer.
+  if (!may_be_cut(program)) return std::nullopt;
+  for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
+    const Target target{&machine.runtime(runtime), machine.placement, nullptr};
+    if (!backend.runs_all_groups(program, target, {})) return std::nullopt;
+  }
+  return program;
 }
 
 namespace {

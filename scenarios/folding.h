@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -27,6 +28,17 @@ std::optional<Rotation> find_rotation(const Topology& topology, const Placement&
 /// none. \pre parameters of the choice are in range
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
                                     const BuildRequest& request);
+
+/// Programs of this many ops or more are built of one group's ops where groups do the same on a
+/// machine that is not alike for them: fewer are built and verified in no time.
+inline constexpr std::int64_t kMinOpsOfGroups = std::int64_t{1} << 18;
+
+/// The folded program whose groups do the same, though the machine has no rotation that moves them,
+/// for a back end that runs the ops of all groups (Backend::runs_all_groups) under every runtime of
+/// the machine; nothing where there is none, where it has few ops, or where some transfer has no
+/// route. \pre parameters of the choice are in range
+std::optional<Program> program_of_groups(const Machine& machine, const AlgorithmChoice& choice,
+                                         BuildRequest request, const Backend& backend);
 
 /// Whether what the program's ops move takes the same way in all groups.
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation);

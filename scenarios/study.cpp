@@ -20,7 +20,6 @@
 #include "scenarios/benchmark.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chooser.h"
-#include "scenarios/folding.h"
 #include "scenarios/forecast.h"
 #include "scenarios/interpreted.h"
 #include "scenarios/stated_protocol.h"
@@ -73,6 +72,8 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   Built built;
   if (auto folded = build_folded(query, machine, made)) {
     built = std::move(*folded);
+  } else if (auto of_groups = build_of_groups(query, machine, made)) {
+    built = std::move(*of_groups);
   } else {
     built =
         build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
@@ -92,7 +93,7 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
   }
   if (!made.skipped && !made.is_wrong()) {
     made.longest_transfer = longest_transfer_units(*made.whole);
-    made.links = links_used(*made.whole, machine);
+    made.links = links_used(*made.whole, machine, made.rotation.get());
     const Protocol& protocol = machine.router->profile().protocol;
     if (made.links.over_host && !protocol.over_host_links) {
       made.skipped = fmt::format(
@@ -109,39 +110,6 @@ Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
 /// being answered that it was made for: what was found out of it would no longer be true.
 bool Study::may_plan_better(const Prepared& known) const {
   return known.is_cut_short && known.question != asked_ && time_left_s() > known.had_s;
-}
-
-/// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
-/// it.
-std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
-                                         Prepared& made) {
-  const bool is_simulated = simulator_ == &backend_ && Cache::may_fold(query);
-  if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
-  const auto folding = find_folding(machine, made.choice, request_for(query, machine));
-  if (!folding) return std::nullopt;
-  const bool begin_alike = starts_fold(machine, query, folding->fold);
-  if (!begin_alike && !not_built(made.choice, request_for(query, machine))) return std::nullopt;
-  Built built = build_on(machine, made.choice, query, {}, folding->fold);
-  if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
-    return std::nullopt;
-  }
-  // All ranks, cut into chunks, are the better answer as long as they are not too many.
-  const bool is_cuttable = may_be_cut(*built.program);
-  if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
-  made.may_be_cut = is_cuttable;
-  made.rotation = folding->rotation;
-  if (!begin_alike) {
-    built.notes.push_back(
-        "the ranks of a call by itself begin at once, though one process launches them one after "
-        "the other: their ops are too many to simulate all");
-  }
-  const Fold& fold = folding->fold;
-  const std::string channels =
-      fold.shares_ranks() ? fmt::format(", and {} channels of each", fold.lanes) : "";
-  built.notes.push_back(fmt::format("{} groups of {} behave alike{}: one {} is simulated",
-                                    fold.rank_groups(), counted(fold.each, "rank"), channels,
-                                    fold.shares_ranks() ? "channel of one group" : "of them"));
-  return built;
 }
 
 const AlgorithmChoice& Study::choice(const std::string& algorithm) {
@@ -357,7 +325,7 @@ RunOptions Study::options_of(const Query& query, const Machine& machine, const R
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
-  options.starts_s = starts_of(machine, router, query, program);
+  options.starts_s = starts_of(machine, router, query, program, prepared.rotation.get());
   return options;
 }
 
@@ -388,7 +356,7 @@ const RunReport* Study::simulated_before(const Query& query, const Prepared& pre
 /// The program as it is to be run; null when the verifier refuses it.
 const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome) {
   const std::int64_t chunk_bytes = choose_chunk(query, prepared, outcome);
-  const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
+  const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
   prepared.chosen = chunking;
   Cut& cut = prepared.cut(chunking);
@@ -404,10 +372,13 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
   Cut& verified = simulator_ == &backend_ ? prepared.uncut : cut;
   if (!verified.verification) verified.verification = verify(*verified.program);
   outcome.program = cut.program;
+  // A timeline names every op that is run.
+  const bool is_written_out = query.run.timeline && prepared.groups() > 1;
+  if (is_written_out) outcome.program = std::make_shared<const Program>(unfold(*cut.program));
   outcome.verified = verified.verification->ok();
   outcome.order_consistent = verified.verification->order_consistent;
   outcome.problems = verified.verification->problems;
-  return outcome.verified ? cut.program.get() : nullptr;
+  return outcome.verified ? outcome.program.get() : nullptr;
 }
 
 /// The program as it is run: as many lanes as there are blocks. False when the verifier refuses it.

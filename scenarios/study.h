@@ -222,6 +222,8 @@ class Study {
   Prepared& prepare(const Query& query, Machine& machine);
   bool may_plan_better(const Prepared& known) const;
   std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);
+  std::optional<Built> build_of_groups(const Query& query, const Machine& machine,
+                                       const Prepared& made);
   std::optional<Query> resolve(const Query& query);
   bool simulates(const Query& query) const;
   std::optional<Query> decide(const Query& query, const Machine& machine);

@@ -89,8 +89,9 @@ struct Study::Prepared {
   std::shared_ptr<const Program> whole;
   std::vector<std::string> notes;  ///< what to tell about it
   LinksUsed links;
-  std::shared_ptr<const Rotation> rotation;  ///< of a folded program
-  bool may_be_cut = true;                    ///< see espalier::may_be_cut
+  /// Of a folded program; null: the ops of all groups are run.
+  std::shared_ptr<const Rotation> rotation;
+  bool may_be_cut = true;  ///< see espalier::may_be_cut
   std::int64_t longest_transfer = 0;
   BlockUse blocks;
   /// The fastest way of simulating it that was tried for a message, so that who asks for that need
@@ -131,12 +132,18 @@ struct Study::Prepared {
     fastest.insert_or_assign(size_bytes, Simulated{chunking, runtime, report});
   }
 
-  /// {1, kMaxUnits} whenever nothing has to be cut.
+  std::int64_t groups() const { return groups_run(*whole, rotation.get()); }
+  /// How many ops are run at most when it is cut.
+  std::int64_t max_ops(bool is_asked) const {
+    return max_ops_when_cut(groups() * static_cast<std::int64_t>(whole->ops.size()), is_asked);
+  }
+
+  /// {1, kMaxUnits} whenever nothing has to be cut. `ops`: that are run, at most.
   Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes, std::int64_t ops) const {
     if (chunk_bytes == 0 || size_bytes == 0) return {};
     const Chunking planned =
         plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes),
-                      ops, choice.algorithm->staggered);
+                      ops / groups(), choice.algorithm->staggered);
     const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_transfer;
     return whole_fits ? Chunking{} : planned;
   }

@@ -112,7 +112,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
   options.timeline = false;
-  const std::int64_t max_ops = max_ops_when_cut(*prepared.whole, query.chunk_bytes.has_value());
+  const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Target target{&machine.runtime(runtime), machine.placement, prepared.rotation.get()};
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
@@ -312,8 +312,7 @@ const Prediction* Study::found_by_search(const Query& query, Machine& machine) {
   }
   const Prepared& prepared = prepare(query, machine);
   const auto pieces = [&](bool is_asked) {
-    return prepared.chunking(query.size_bytes, *query.chunk_bytes,
-                             max_ops_when_cut(*prepared.whole, is_asked));
+    return prepared.chunking(query.size_bytes, *query.chunk_bytes, prepared.max_ops(is_asked));
   };
   return pieces(true) == pieces(false) ? &found->second : nullptr;
 }

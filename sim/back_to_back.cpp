@@ -126,52 +126,91 @@ struct PlaceSetHash {
 
 /// Where the results of an op come to; those of the next op of its lane mostly do, too.
 struct LatestSpan {
-  PlaceId place = 0;
-  int group = 0;  ///< of the operand
+  PlaceId place = 0;  ///< as the program has it
+  int group = 0;      ///< of the operand
   Span* span = nullptr;
 };
 
 }  // namespace
 
-double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
-                      const std::vector<LinkUse>& links, double call_overhead_s) {
-  LaneSets sets(program, blocks);
-  std::unordered_map<PlaceSet, Span, PlaceSetHash> spans;
-  std::vector<Span*> own_spans(sets.lanes());       // by lane, among those
-  std::vector<LatestSpan> far_spans(sets.lanes());  // by lane, of its latest op
-  for (OpId id = 0; id < program.ops.size(); ++id) {
-    check_interruption_at(id);
-    const Op& op = program.ops[id];
-    Span*& own_span = own_spans[sets.lane(id)];
-    if (own_span == nullptr) own_span = &spans[{op.at, sets.set(id, 0)}];
-    Span& own = *own_span;
-    const OpRecord& record = history.ops[id];
-    own.first_s = std::min(own.first_s, record.start_s);
-    own.last_s = std::max(own.last_s, record.end_s);
-    if (op.kind != OpKind::combine) continue;
-    for_each_destination(program, op, [&](const Operand& dst) {
-      // Scratch is no result: whom it concerns has an op that reads it.
-      if (dst.buffer == Buffer::tmp) return;
-      // Where the first group's place gets the same from an earlier group.
-      const PlaceId place = in_first_group(program.fold, dst, op.length).place;
-      const int group = group_of(program.fold, dst);
-      LatestSpan& latest = far_spans[sets.lane(id)];
-      if (latest.span == nullptr || latest.place != place || latest.group != group) {
-        latest = {place, group, &spans[{place, sets.set(id, group)}]};
-      }
-      Span& there = *latest.span;
-      there.first_coming_s = std::min(there.first_coming_s, record.start_s);
-      there.last_s = std::max(there.last_s, record.seen_s);
-    });
+struct CallSpans::Spans {
+  Spans(const Program& of, const BlockMap& blocks, int all_groups)
+      : program(of),
+        groups(static_cast<std::size_t>(all_groups)),
+        sets(of, blocks),
+        own(sets.lanes() * groups),
+        far(sets.lanes() * groups) {}
+
+  /// What the program's place is to a group.
+  PlaceId place_of(PlaceId place, int group) const {
+    return group == 0 ? place : program.fold.rank_moved(place, group);
   }
+  /// Where the results of an op come to.
+  Span& far_of(OpId id, int group, const Operand& dst, LatestSpan& latest) {
+    const Fold& fold = program.fold;
+    // Where only the first group is simulated, its place gets the same from an earlier group.
+    const int of = groups == 1 ? group_of(fold, dst) : 0;
+    if (latest.span != nullptr && latest.place == dst.place && latest.group == of) {
+      return *latest.span;
+    }
+    const PlaceId place = groups == 1 ? in_first_group(fold, dst, program.ops[id].length).place
+                                      : place_of(dst.place, group);
+    latest = {dst.place, of, &spans[{place, sets.set(id, of - group)}]};
+    return *latest.span;
+  }
+
+  const Program& program;
+  const std::size_t groups;
+  LaneSets sets;
+  std::unordered_map<PlaceSet, Span, PlaceSetHash> spans;
+  std::vector<Span*> own;       ///< by lane of each group, among those
+  std::vector<LatestSpan> far;  ///< by lane of each group, of its latest op
+};
+
+CallSpans::CallSpans(const Program& program, const BlockMap& blocks, int groups)
+    : spans_(std::make_unique<Spans>(program, blocks, groups)) {}
+CallSpans::~CallSpans() = default;
+
+void CallSpans::note(OpId id, int group, double start_s, double end_s, double seen_s) {
+  Spans& all = *spans_;
+  const Op& op = all.program.ops[id];
+  const std::size_t lane =
+      std::size_t{all.sets.lane(id)} * all.groups + static_cast<std::size_t>(group);
+  Span*& own_span = all.own[lane];
+  if (own_span == nullptr) {
+    own_span = &all.spans[{all.place_of(op.at, group), all.sets.set(id, -group)}];
+  }
+  own_span->first_s = std::min(own_span->first_s, start_s);
+  own_span->last_s = std::max(own_span->last_s, end_s);
+  for_each_destination(all.program, op, [&](const Operand& dst) {
+    // Scratch is no result: whom it concerns has an op that reads it.
+    if (dst.buffer == Buffer::tmp) return;
+    Span& there = all.far_of(id, group, dst, all.far[lane]);
+    there.first_coming_s = std::min(there.first_coming_s, start_s);
+    there.last_s = std::max(there.last_s, seen_s);
+  });
+}
+
+double CallSpans::period_s(const std::vector<LinkUse>& links, double call_overhead_s) const {
   double period_s = 0;
-  for (const auto& [place_and_set, span] : spans) {
-    if (place_number(program, place_and_set.place).kind == PlaceKind::host) continue;
+  for (const auto& [place_and_set, span] : spans_->spans) {
+    if (place_number(spans_->program, place_and_set.place).kind == PlaceKind::host) continue;
     period_s = std::max(period_s, span.length_s());
   }
   period_s += call_overhead_s;
   for (const LinkUse& link : links) period_s = std::max(period_s, link.busy_s);
   return period_s;
+}
+
+double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
+                      const std::vector<LinkUse>& links, double call_overhead_s) {
+  CallSpans spans(program, blocks);
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    check_interruption_at(id);
+    const OpEnd& end = history.ends[id];
+    spans.note(id, 0, history.ops[id].start_s, end.end_s, end.seen_s);
+  }
+  return spans.period_s(links, call_overhead_s);
 }
 
 }  // namespace espalier

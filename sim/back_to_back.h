@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "ir/program.h"
@@ -33,6 +34,26 @@ namespace espalier {
 /// link has time for both; buffers are taken to have room for a call that runs ahead; and ops that
 /// waited for others within a call may wait less in the long run, which would make P shorter.
 /// Host memories launch nothing: only links count there.
+///
+/// Is told of ops one by one, in any order.
+class CallSpans {
+ public:
+  /// Refers to the program and the blocks. `groups`: 1, or those of a folded program, where the ops
+  /// of all of them are told.
+  CallSpans(const Program& program, const BlockMap& blocks, int groups = 1);
+  ~CallSpans();
+
+  /// Of an op of the program, or what it is in a group: OpRecord and OpEnd.
+  void note(OpId id, int group, double start_s, double end_s, double seen_s);
+  /// \pre all ops were told
+  double period_s(const std::vector<LinkUse>& links, double call_overhead_s) const;
+
+ private:
+  struct Spans;
+  std::unique_ptr<Spans> spans_;
+};
+
+/// The same of a history that has the ends of all ops.
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s);
 

@@ -48,6 +48,7 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
   }
   if (use.launched > 0) most_in_use_ = use.launched;
   if (use.one_per_lane) return;
+  const int groups = groups_run(program, target.rotation);
   std::vector<std::map<std::uint16_t, Lane>> lanes(is_host_.size());
   for (const Op& op : program.ops) {
     if (is_host_[static_cast<std::size_t>(op.at)]) continue;
@@ -83,13 +84,14 @@ BlockMap::BlockMap(const Program& program, const OpGraph& graph, const Target& t
     if (static_cast<int>(moving.size()) > blocks) {
       share(place, std::move(moving), blocks);
     } else {
-      split(place, moving, blocks);
+      split(program, groups, place, moving, blocks);
     }
   }
 }
 
-/// One block after the other to the lane whose blocks have most to do.
-void BlockMap::split(PlaceId place, const std::vector<Lane>& lanes, int blocks) {
+/// One block after the other to the lane whose blocks have most to do. The same in so many groups.
+void BlockMap::split(const Program& program, int groups, PlaceId place,
+                     const std::vector<Lane>& lanes, int blocks) {
   std::vector<std::size_t> widths(lanes.size(), 1);
   for (int left = blocks - static_cast<int>(lanes.size()); left > 0; --left) {
     std::size_t fullest = 0;
@@ -99,9 +101,14 @@ void BlockMap::split(PlaceId place, const std::vector<Lane>& lanes, int blocks) 
     }
     ++widths[fullest];
   }
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    split_lanes_.number(key_of(place, lanes[i].lane));
-    widths_.push_back(widths[i]);
+  for (int group = 0; group < groups; ++group) {
+    const Fold& fold = program.fold;
+    const PlaceId there = groups == 1 ? place : fold.rank_moved(place, group);
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      const int lane = groups == 1 ? lanes[i].lane : fold.lane_moved(place, lanes[i].lane, group);
+      split_lanes_.number(key_of(there, static_cast<std::uint16_t>(lane)));
+      widths_.push_back(widths[i]);
+    }
   }
 }
 

@@ -19,7 +19,8 @@ namespace espalier {
 /// first transfer takes the same way stay together, as they share its links anyway, ways get blocks
 /// according to what they carry, and the lanes of a way are dealt out so that blocks carry alike.
 /// Lanes that compute, and those of host memories, need no blocks. A program that was written for
-/// blocks (BlockUse::one_per_lane) has one for each lane.
+/// blocks (BlockUse::one_per_lane) has one for each lane. Where all groups of a folded program are
+/// simulated, lanes of all groups are known.
 class BlockMap {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -57,7 +58,8 @@ class BlockMap {
 
  private:
   struct Lane;
-  void split(PlaceId place, const std::vector<Lane>& lanes, int blocks);
+  void split(const Program& program, int groups, PlaceId place, const std::vector<Lane>& lanes,
+             int blocks);
   void share(PlaceId place, std::vector<Lane> lanes, int blocks);
 
   struct Shared {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ir/print.h"
 #include "ir/unfold.h"
@@ -12,50 +13,100 @@
 namespace espalier {
 namespace {
 
-/// Of the group's op.
-std::string text_of(const Program& program, OpId id, int group) {
-  if (!program.fold.is_folded()) return to_string(program, id);
-  return to_string(op_of_group(program, id, group), 0);
-}
+/// An op of the history: of the program, or what it is in a group.
+struct Named {
+  OpId op = 0;
+  int group = 0;
+};
 
-std::string what_it_waited_for(const Program& program, const OpHistory& history, OpId id,
-                               int group) {
-  const OpId cause = history.ops[id].cause;
-  if (cause == OpGraph::kNone) return "start";
-  const Op& op = program.ops[id];
-  // Of an op that it does not name, it waits for the result only while that is under way.
-  const OpRecord& before = history.ops[cause];
-  const bool landed_last = before.end_s < before.seen_s && before.seen_s <= history.ops[id].start_s;
-  if (landed_last || std::ranges::count(program.dependencies_of(op), cause) > 0) {
-    return "data of op " + std::to_string(cause);
+/// What is told of the ops of a path.
+class PathText {
+ public:
+  PathText(const Program& program, const OpNames& names, const OpHistory& history)
+      : program_(program), names_(names), history_(history) {}
+
+  /// `group`: where only the first group is simulated, whose op is meant.
+  Named named(OpId id, int group) const {
+    if (!names_.all_groups()) return {id, group};
+    const OpNames::Alike alike = names_.alike(id);
+    return {alike.op, alike.group};
   }
-  const PlaceId at = program.fold.is_folded() ? program.fold.rank_moved(op.at, group) : op.at;
-  const std::string place = place_name(program, at);
-  // Lanes may share blocks.
-  if (program.ops[cause].lane != op.lane) return "a block of " + place;
-  return "lane " + std::to_string(op.lane) + " of " + place;
-}
+
+  std::string text_of(OpId id, int group) const {
+    if (!program_.fold.is_folded()) return to_string(program_, id);
+    const Named named = this->named(id, group);
+    Program one = op_of_group(program_, named.op, named.group);
+    if (names_.all_groups()) {
+      one.dependencies = dependencies_of(named);
+      one.ops.front().dep_count = static_cast<std::uint32_t>(one.dependencies.size());
+    }
+    return to_string(one, 0);
+  }
+
+  std::string what_it_waited_for(OpId id, int group) const {
+    const OpId cause = history_.ops[id].cause;
+    if (cause == OpGraph::kNone) return "start";
+    const Named named = this->named(id, group);
+    if (is_by_landing(id, cause) || std::ranges::count(dependencies_of(named), cause) > 0) {
+      return "data of op " + std::to_string(cause);
+    }
+    const Op& op = program_.ops[named.op];
+    const bool is_folded = program_.fold.is_folded();
+    const PlaceId at = is_folded ? program_.fold.rank_moved(op.at, named.group) : op.at;
+    const std::string place = place_name(program_, at);
+    // Lanes may share blocks.
+    if (program_.ops[this->named(cause, 0).op].lane != op.lane) return "a block of " + place;
+    const int lane =
+        names_.all_groups() ? program_.fold.lane_moved(op.at, op.lane, named.group) : op.lane;
+    return "lane " + std::to_string(lane) + " of " + place;
+  }
+
+ private:
+  /// As the history numbers them.
+  std::vector<OpId> dependencies_of(const Named& named) const {
+    const Op& op = program_.ops[named.op];
+    const auto known = program_.dependencies_of(op);
+    std::vector<OpId> all(known.begin(), known.end());
+    for (std::size_t i = 0; names_.all_groups() && i < all.size(); ++i) {
+      const int further = program_.fold.dependency_groups[op.dep_begin + i];
+      all[i] = names_.of_group(all[i], program_.fold.wrapped(named.group + further));
+    }
+    return all;
+  }
+
+  /// Of an op that it does not name, it waits for the result only while that is under way.
+  bool is_by_landing(OpId id, OpId cause) const {
+    if (names_.all_groups()) return history_.by_landing[id];
+    const OpEnd& before = history_.ends[cause];
+    return before.end_s < before.seen_s && before.seen_s <= history_.ops[id].start_s;
+  }
+
+  const Program& program_;
+  const OpNames& names_;
+  const OpHistory& history_;
+};
 
 }  // namespace
 
-void report_critical_path(const Program& program, const OpHistory& history,
+void report_critical_path(const Program& program, const OpNames& names, const OpHistory& history,
                           SimulatedPart& simulated) {
   std::vector<CriticalStep>& path = simulated.critical_path;
-  if (program.ops.empty()) return;
-  const auto last = std::ranges::max_element(history.ops, {}, &OpRecord::seen_s);
-  auto id = static_cast<OpId>(last - history.ops.begin());
-  double until_s =
-      last->seen_s;  // when the next one could start: the lane was free, or the result there
-  int group = 0;     // of a folded program: the path ends in the first one
+  const PathText told(program, names, history);
+  OpId id = history.last;
+  // When the next one could start: the lane was free, or the result there.
+  double until_s = history.last_seen_s;
+  int group = 0;  // of the first group alone: the path ends there
   while (id != OpGraph::kNone) {
     ++simulated.critical_steps;
     const double start_s = history.ops[id].start_s;
     const double end_s = std::exchange(until_s, start_s);
     if (path.size() < kMaxCriticalSteps) {
-      path.push_back({id, start_s, end_s, text_of(program, id, group),
-                      what_it_waited_for(program, history, id, group)});
+      path.push_back(
+          {id, start_s, end_s, told.text_of(id, group), told.what_it_waited_for(id, group)});
     }
-    if (program.fold.is_folded()) group = program.fold.wrapped(group + history.cause_group[id]);
+    if (!history.cause_group.empty()) {
+      group = program.fold.wrapped(group + history.cause_group[id]);
+    }
     id = history.ops[id].cause;
   }
   std::ranges::reverse(path);

@@ -14,28 +14,38 @@ constexpr double kTolerance = 1e-6;
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Program& program, const OpGraph& graph, const BlockMap& blocks,
-                       const Profile& profile, double message_bytes, OpFlows& flows,
-                       const TimeUnit& unit, FlowEngine& engine)
+Dispatcher::Dispatcher(const Program& program, const OpNames& names, const OpGraph& graph,
+                       const BlockMap& blocks, const Profile& profile, double message_bytes,
+                       OpFlows& flows, const TimeUnit& unit, FlowEngine& engine)
     : program_(program),
+      names_(names),
       graph_(graph),
-      rounds_(find_rounds(program).value_or(Rounds{})),
-      first_group_(program, rounds_),
+      first_group_(program, names.rounds()),
       blocks_(blocks),
       profile_(profile),
       flows_(flows),
       unit_(unit),
       engine_(engine),
       landings_(program.places()),
-      reducing_(profile.reduction == ReductionMode::separate ? program.ops.size() : 0),
+      reducing_(profile.reduction == ReductionMode::separate ? names.size() : 0),
       shared_(program, blocks) {
+  const bool all_groups = names.all_groups();
+  CHECK(!all_groups || (profile.fifo_steps == 0 && !blocks.shares()));
+  if (all_groups) moved_.emplace(program);
   if (profile.fifo_steps > 0) {
-    fifos_.emplace(program, rounds_, profile,
+    fifos_.emplace(program, names.rounds(), profile,
                    message_bytes / static_cast<double>(program.contract.units));
   }
-  history_.ops.resize(program.ops.size());
-  for (OpId id = 0; id < program.ops.size(); ++id) record(id).awaited = graph.waits(id);
-  if (program.fold.is_folded()) history_.cause_group.resize(program.ops.size(), 0);
+  history_.ops.resize(names.size());
+  history_.ends.resize(all_groups ? names.lanes() : names.size());
+  for (OpId id = 0; id < names.size(); ++id) {
+    record(id).awaited = graph.waits(all_groups ? names.alike(id).op : id);
+  }
+  if (all_groups) {
+    history_.by_landing.resize(names.size());
+  } else if (program.fold.is_folded()) {
+    history_.cause_group.resize(program.ops.size(), 0);
+  }
 }
 
 OpHistory Dispatcher::take_history() {
@@ -50,17 +60,19 @@ void Dispatcher::start(const std::vector<double>& starts_s) {
     const auto index = static_cast<std::size_t>(place);
     return index < starts_s.size() ? starts_s[index] : 0;
   };
-  for (OpId id = 0; !starts_s.empty() && id < program_.ops.size(); ++id) {
-    const Op& op = program_.ops[id];
-    double begins_s = start_s(op.at);
+  for (OpId id = 0; !starts_s.empty() && id < names_.size(); ++id) {
+    // All groups begin alike (starts_fold), or all of them are simulated.
+    const OpNames::Alike alike = names_.alike(id);
+    const PlaceId at = program_.ops[alike.op].at;
+    double begins_s = start_s(moved_ ? moved_->place(at, alike.group) : at);
     // What another place's call has not been launched for may still be computed there.
-    for (const Operand& source : program_.sources_of(op)) {
-      begins_s = std::max(begins_s, start_s(source.place));
-    }
+    for_each_source(alike, [&](const FromGroup& source) {
+      begins_s = std::max(begins_s, start_s(source.operand.place));
+    });
     if (begins_s > 0) set_ready(id, unit_.from_s(begins_s));
   }
-  for (OpId id = 0; id < program_.ops.size(); ++id) {
-    if (graph_.waits(id) == 0) make_ready(id);
+  for (OpId id = 0; id < names_.size(); ++id) {
+    if (record(id).awaited == 0) make_ready(id);
   }
   on_instant_over();
 }
@@ -116,7 +128,7 @@ void Dispatcher::begin(OpId id) {
   if (blocks_.shares()) history_.order.push_back(id);
   const FlowList& list = flows_.begin(id);
   history_.transfers += list.transfers;
-  record(id).seen_s = list.landing_s;
+  end_of(id, names_.alike(id)).seen_s = list.landing_s;
   start(id, list);
   if (is_moving(id)) return;
   if (reduces_separately(id)) {
@@ -130,7 +142,7 @@ void Dispatcher::begin(OpId id) {
 void Dispatcher::reduce(OpId id) {
   reducing_[id] = true;
   const FlowList& list = flows_.reduce(id);
-  record(id).seen_s = list.landing_s;
+  end_of(id, names_.alike(id)).seen_s = list.landing_s;
   start(id, list);
   if (!is_moving(id)) end_hold(id);
 }
@@ -145,12 +157,14 @@ bool Dispatcher::takes_steps(OpId id) {
 /// Keeps an op over links that has ended too early for the protocol.
 bool Dispatcher::hold_on(OpId id) {
   const double min_s = profile_.protocol.min_op_s;
-  const Op& op = op_like(id);
-  if (min_s <= 0 || op.in_switch) return false;
+  if (min_s <= 0) return false;
+  const OpNames::Alike alike = names_.alike(id);
+  const Op& op = program_.ops[alike.op];
+  if (op.in_switch) return false;
   bool is_over_links = false;
   for_each_transfer(program_, op, [&](PlaceId, PlaceId) { is_over_links = true; });
   const double lasted_s = unit_.to_s(engine_.now()) - record(id).start_s;
-  const double left_s = min_s - lasted_s - record(id).seen_s;
+  const double left_s = min_s - lasted_s - end_of(id, alike).seen_s;
   if (!is_over_links || left_s <= kTolerance * min_s) return false;
   wait_ = {};
   FlowKind unknown = kUnknownKind;
@@ -178,18 +192,17 @@ void Dispatcher::start_flow(OpId id, double latency_s, double bytes,
 
 /// The lane is free; the result may still be under way.
 void Dispatcher::end_hold(OpId id) {
-  const auto [like, ops_on, units_on] = rounds_.alike(id);
-  const Op& op = program_.ops[like];
+  const OpNames::Alike alike = names_.alike(id);
+  const Op& op = program_.ops[alike.op];
   const Ticks now = engine_.now();
   Ticks seen = now;
-  if (const double landing_s = record(id).seen_s; landing_s > 0) {
+  if (const double landing_s = end_of(id, alike).seen_s; landing_s > 0) {
     seen = now + unit_.from_s(landing_s);
-    first_group_.for_each_destination(like, units_on, [&](const FromGroup& dst) {
+    for_each_destination(alike, [&](const FromGroup& dst) {
       landings_.add(id, seen, dst.operand, op.length, dst.group, now);
     });
   }
-  record(id).end_s = unit_.to_s(now);
-  record(id).seen_s = unit_.to_s(seen);
+  note_end(id, alike, now, seen);
   ++finished_;
   shared_.free(id, now);
   if (fifos_) {
@@ -199,49 +212,74 @@ void Dispatcher::end_hold(OpId id) {
       ready_.push_back(freed);
     }
   }
+  if (names_.all_groups()) {
+    release_of_groups(id, alike, now, seen);
+  } else {
+    release_others(id, alike, now, seen);
+  }
+}
+
+void Dispatcher::note_end(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen) {
+  const double end_s = unit_.to_s(now);
+  const double seen_s = unit_.to_s(seen);
+  end_of(id, alike) = {end_s, seen_s};
+  const bool is_last = history_.last == OpRecord::kNone || seen_s > history_.last_seen_s ||
+                       (seen_s == history_.last_seen_s && id < history_.last);
+  if (is_last) {
+    history_.last = id;
+    history_.last_seen_s = seen_s;
+  }
+  if (spans_ != nullptr) spans_->note(alike.op, alike.group, record(id).start_s, end_s, seen_s);
+}
+
+void Dispatcher::release_others(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen) {
+  const OpId like = alike.op;
+  const PlaceId at = program_.ops[like].at;
   // Ops of a round are awaited in that round alone.
-  for (const OpId successor : graph_.successors(like)) {
-    const Op& next = program_.ops[successor];
-    const int group = group_awaited(next, like);
-    const bool is_one_place = next.at == op.at && group % program_.fold.rank_groups() == 0;
-    release(successor + ops_on, id, group, is_one_place ? now : seen);
-  }
+  graph_.for_each_successor(like, [&](OpId successor, int group) {
+    const bool is_one_place =
+        program_.ops[successor].at == at && group % program_.fold.rank_groups() == 0;
+    release(successor + alike.ops_on, id, group, is_one_place ? now : seen);
+  });
   // What comes next in the first round does so in all rounds but the last.
-  const bool is_before_last = id + rounds_.ops < rounds_.end();
+  const Rounds& rounds = names_.rounds();
+  const bool is_before_last = id + rounds.ops < rounds.end();
   const OpId next = graph_.next_in_lane(is_before_last ? like : id);
-  if (next != OpGraph::kNone) release(is_before_last ? next + ops_on : next, id, 0, now);
+  if (next != OpGraph::kNone) release(is_before_last ? next + alike.ops_on : next, id, 0, now);
 }
 
-/// How many groups further on the op is that it waits for, in a folded program; of several ops, one
-/// of another group.
-int Dispatcher::group_awaited(const Op& op, OpId earlier) const {
-  if (!program_.fold.is_folded()) return 0;
-  int group = 0;
-  for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
-    const int of = program_.fold.dependency_groups[i];
-    if (program_.dependencies[i] == earlier && of != 0) group = of;
-  }
-  return group;
+/// Who waits for an op of so many groups further on is of a group so many before that.
+void Dispatcher::release_of_groups(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen) {
+  const PlaceId at = program_.ops[alike.op].at;
+  graph_.for_each_successor(alike.op, [&](OpId successor, int group) {
+    const bool is_one_place = program_.ops[successor].at == at && group == 0;
+    const int of =
+        alike.group >= group ? alike.group - group : alike.group - group + program_.fold.groups;
+    release(names_.of_group(successor, of), id, 0, is_one_place ? now : seen);
+  });
+  const OpId next = graph_.next_in_lane(alike.op);
+  if (next != OpGraph::kNone) release(names_.of_group(next, alike.group), id, 0, now);
 }
 
-void Dispatcher::note_cause(OpId id, OpId cause, int group) {
+void Dispatcher::note_cause(OpId id, OpId cause, int group, bool by_landing) {
   record(id).cause = cause;
-  if (program_.fold.is_folded()) history_.cause_group[id] = group;
+  if (!history_.cause_group.empty()) history_.cause_group[id] = group;
+  if (!history_.by_landing.empty()) history_.by_landing[id] = by_landing;
 }
 
 /// What an op reads or overwrites has to be there.
 void Dispatcher::await_landings(OpId id) {
-  const auto [like, ops_on, units_on] = rounds_.alike(id);
-  const Op& op = program_.ops[like];
+  const OpNames::Alike alike = names_.alike(id);
+  const Op& op = program_.ops[alike.op];
   if (op.kind != OpKind::combine) return;
   const auto await = [&](const FromGroup& one) {
     const auto* const last = landings_.last_of(one.operand, op.length, engine_.now());
     if (last == nullptr || last->until <= ready(id)) return;
     set_ready(id, last->until);
-    note_cause(id, last->op, program_.fold.wrapped(one.group - last->group));
+    note_cause(id, last->op, program_.fold.wrapped(one.group - last->group), true);
   };
-  first_group_.for_each_source(like, units_on, await);
-  first_group_.for_each_destination(like, units_on, await);
+  for_each_source(alike, await);
+  for_each_destination(alike, await);
 }
 
 /// `date`: when what `id` waited for can be used; `group`: whose it is.

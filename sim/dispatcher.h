@@ -6,17 +6,19 @@
 #include <span>
 #include <vector>
 
-#include "ir/rounds.h"
 #include "run/backend.h"
+#include "sim/back_to_back.h"
 #include "sim/block_map.h"
 #include "sim/fifo_credits.h"
 #include "sim/first_group.h"
 #include "sim/flow_engine.h"
 #include "sim/landings.h"
 #include "sim/least_time.h"
+#include "sim/moved_operands.h"
 #include "sim/op_flows.h"
 #include "sim/op_graph.h"
 #include "sim/op_history.h"
+#include "sim/op_names.h"
 #include "sim/shared_blocks.h"
 
 namespace espalier {
@@ -63,13 +65,17 @@ namespace espalier {
 class Dispatcher {
  public:
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:
-  /// what the engine's ticks are. `flows`: of the program's ops, over resources of the engine.
-  Dispatcher(const Program& program, const OpGraph& graph, const BlockMap& blocks,
-             const Profile& profile, double message_bytes, OpFlows& flows, const TimeUnit& unit,
-             FlowEngine& engine);
+  /// what the engine's ticks are. `flows`: of the ops, over resources of the engine. \pre of all
+  /// groups are only simulated ops that take no steps of FIFOs and share no blocks
+  Dispatcher(const Program& program, const OpNames& names, const OpGraph& graph,
+             const BlockMap& blocks, const Profile& profile, double message_bytes, OpFlows& flows,
+             const TimeUnit& unit, FlowEngine& engine);
 
   /// The engine gives up once the simulation is known to become too slow. Refers to its argument.
   void give_up_by(LeastTime& least) { least_ = &least; }
+  /// Tells of every op that ends: of all groups the history has the latest ends only. Refers to its
+  /// argument.
+  void tell(CallSpans& spans) { spans_ = &spans; }
   /// Starts every op that waits for nothing.
   /// `starts_s`: RunOptions::starts_s.
   void start(const std::vector<double>& starts_s = {});
@@ -78,7 +84,7 @@ class Dispatcher {
   /// Of the flows that end now, none is left.
   void on_instant_over();
 
-  std::size_t unfinished() const { return program_.ops.size() - finished_; }
+  std::size_t unfinished() const { return names_.size() - finished_; }
   /// \pre the engine is dry.
   OpHistory take_history();
 
@@ -96,28 +102,50 @@ class Dispatcher {
   void start_flow(OpId id, double latency_s, double bytes, std::span<const ResourceId> resources,
                   ResourceId alone, FlowKind& kind);
   OpRecord& record(OpId id) { return history_.ops[id]; }
-  /// What an op is like, units aside.
-  const Op& op_like(OpId id) const { return program_.ops[rounds_.alike(id).op]; }
+  OpEnd& end_of(OpId id, const OpNames::Alike& alike) {
+    return history_.ends[names_.all_groups() ? names_.lane(alike) : id];
+  }
+  /// What an op is like, units and groups aside.
+  const Op& op_like(OpId id) const { return program_.ops[names_.alike(id).op]; }
+  /// Calls `visit(FromGroup)`; of all groups, as they are.
+  template <class Visit>
+  void for_each_source(const OpNames::Alike& alike, Visit&& visit) const {
+    if (!moved_) return first_group_.for_each_source(alike.op, alike.units_on, visit);
+    moved_->for_each_source(alike.op, alike.group, [&](const Operand& operand) {
+      visit(FromGroup{0, operand});
+    });
+  }
+  template <class Visit>
+  void for_each_destination(const OpNames::Alike& alike, Visit&& visit) const {
+    if (!moved_) return first_group_.for_each_destination(alike.op, alike.units_on, visit);
+    moved_->for_each_destination(alike.op, alike.group, [&](const Operand& operand) {
+      visit(FromGroup{0, operand});
+    });
+  }
   /// What an op that has not begun waits for is there. \pre it has not begun
   Ticks ready(OpId id) const { return {history_.ops[id].start_s}; }
   void set_ready(OpId id, Ticks date) { record(id).start_s = date.value; }
   /// \pre it has begun
   bool is_moving(OpId id) const { return history_.ops[id].awaited > 0; }
   void end_hold(OpId id);
-  int group_awaited(const Op& op, OpId earlier) const;
-  void note_cause(OpId id, OpId cause, int group);
+  void note_end(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen);
+  void release_others(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen);
+  void release_of_groups(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen);
+  void note_cause(OpId id, OpId cause, int group, bool by_landing = false);
   void await_landings(OpId id);
   void release(OpId id, OpId cause, int group, Ticks date);
 
   const Program& program_;
-  const OpGraph& graph_;
   /// Ops of all rounds are looked up in the first: millions of ops lie far apart in memory.
-  const Rounds rounds_;
+  const OpNames& names_;
+  const OpGraph& graph_;
   const FirstGroup first_group_;
+  std::optional<MovedOperands> moved_;  ///< of all groups, in place of these
   const BlockMap& blocks_;
   const Profile& profile_;
   OpFlows& flows_;
   LeastTime* least_ = nullptr;  ///< null: there is no limit
+  CallSpans* spans_ = nullptr;  ///< null: the history has all ends
   const TimeUnit unit_;
   FlowEngine& engine_;
 

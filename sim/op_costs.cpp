@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "ir/lane_numbers.h"
 
@@ -55,6 +56,18 @@ OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& 
   if (has_early_ || protocol.drift_ops > 0) passed_ = ops_over_links(program);
   if (machine.has_exchange()) arrivals_ = espalier::arrivals_of(program);
 }
+
+OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
+                 double message_bytes, MachineResources& machine, std::vector<OpTurn> turns,
+                 int groups)
+    : program_(program),
+      blocks_(blocks),
+      profile_(profile),
+      bytes_per_unit_(message_bytes / static_cast<double>(program.contract.units)),
+      machine_(machine),
+      lockstep_(program, 0, bytes_per_unit_, machine),
+      turns_(std::move(turns)),
+      groups_(static_cast<std::size_t>(groups)) {}
 
 void OpCosts::transfers_of(const Op& op, std::vector<Transfer>& transfers) const {
   transfers.clear();

@@ -40,6 +40,10 @@ class OpCosts {
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide.
   OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
           double message_bytes, MachineResources& machine);
+  /// Where turns of ops are known: by op of the program, those of all groups of each `groups` ops
+  /// being the same.
+  OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
+          double message_bytes, MachineResources& machine, std::vector<OpTurn> turns, int groups);
 
   double bytes_of(const Op& op) const { return op.length * bytes_per_unit_; }
   double bytes_per_unit() const { return bytes_per_unit_; }
@@ -57,14 +61,16 @@ class OpCosts {
   /// The same of an op that is not reduced separately.
   double start_up_s(const Op& op, std::span<const Transfer> transfers) const {
     return reduces_by_reading(op) ? profile_.reduce_overhead_s
-                                  : fixed_s(op, transfers) + lockstep_.seconds(op);
+                                  : fixed_s(op, transfers) + lockstep_s(op);
   }
   /// \pre it is one of the program's
   OpTurn turn_of(const Op& op) const {
+    if (!turns_.empty()) return known_turn(op);
     return {lockstep_.seconds(op), is_early(op), is_far_on(op), is_further(op), arrivals_of(op)};
   }
   /// \pre it is one of the program's
   OpArrivals arrivals_of(const Op& op) const {
+    if (!turns_.empty()) return known_turn(op).arrivals;
     return arrivals_.empty() ? OpArrivals{} : arrivals_[number_of(op)];
   }
   /// The block that carries it out, or kNoResource where its links are no faster.
@@ -78,11 +84,22 @@ class OpCosts {
   ResourceId slowed_block_of(const Op& op, const Transfer& transfer, double paused_s) const;
 
  private:
-  bool is_further(const Op& op) const { return blocks_.streams() && is_further_part(program_, op); }
+  const OpTurn& known_turn(const Op& op) const { return turns_[number_of(op) / groups_]; }
+  double lockstep_s(const Op& op) const {
+    return turns_.empty() ? lockstep_.seconds(op) : known_turn(op).lockstep_s;
+  }
+  bool is_further(const Op& op) const {
+    if (!turns_.empty()) return known_turn(op).is_further_part;
+    return blocks_.streams() && is_further_part(program_, op);
+  }
   bool is_early(const Op& op) const {
+    if (!turns_.empty()) return known_turn(op).is_early;
     return has_early_ && passed_[number_of(op)] <= program_.ranks();
   }
-  bool is_far_on(const Op& op) const { return !passed_.empty() && passed_[number_of(op)] > drift_; }
+  bool is_far_on(const Op& op) const {
+    if (!turns_.empty()) return known_turn(op).is_far_on;
+    return !passed_.empty() && passed_[number_of(op)] > drift_;
+  }
   double local_s(const Op& op) const;
   std::size_t number_of(const Op& op) const {
     return static_cast<std::size_t>(&op - program_.ops.data());
@@ -100,6 +117,8 @@ class OpCosts {
   int drift_ = 0;            ///< Protocol::drift_ops
   std::vector<int> passed_;  ///< by op, ops of its lane over links with it. Empty: no difference
   std::vector<OpArrivals> arrivals_;  ///< by op. Empty: that makes no difference
+  std::vector<OpTurn> turns_;         ///< where these are known; in place of the above
+  std::size_t groups_ = 1;
 };
 
 }  // namespace espalier

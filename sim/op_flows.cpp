@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace espalier {
 namespace {
@@ -33,6 +34,15 @@ MachineFlows::MachineFlows(const Program& program, const BlockMap& blocks, const
       profile_(profile),
       machine_(machine),
       costs_(program, blocks, profile, message_bytes, machine) {}
+
+MachineFlows::MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
+                           double message_bytes, MachineResources& machine,
+                           std::vector<OpTurn> turns, int groups)
+    : program_(program),
+      blocks_(blocks),
+      profile_(profile),
+      machine_(machine),
+      costs_(program, blocks, profile, message_bytes, machine, std::move(turns), groups) {}
 
 /// The machine counts what it carries.
 void MachineFlows::add(double latency_s, double bytes, ResourceId alone) {

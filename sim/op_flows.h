@@ -61,6 +61,10 @@ class MachineFlows final : public OpFlows {
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide.
   MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
                double message_bytes, MachineResources& machine);
+  /// `turns`, `groups`: as OpCosts takes them.
+  MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
+               double message_bytes, MachineResources& machine, std::vector<OpTurn> turns,
+               int groups);
 
   const FlowList& begin(OpId id) override;
   const FlowList& reduce(OpId id) override;

@@ -56,9 +56,12 @@ OpGraph::OpGraph(const Program& program)
 
   // Filling moves every start to its end, which is the next op's start: shift back afterwards.
   successors_.resize(first_.back());
+  if (program.fold.is_folded()) groups_.resize(first_.back());
   for (OpId id = 0; id < ops.size(); ++id) {
-    for (const OpId dependency : program.dependencies_of(ops[id])) {
-      successors_[first_[dependency]++] = id;
+    for (std::uint32_t i = ops[id].dep_begin; i < ops[id].dep_begin + ops[id].dep_count; ++i) {
+      const std::uint32_t at = first_[program.dependencies[i]]++;
+      successors_[at] = id;
+      if (!groups_.empty()) groups_[at] = program.fold.dependency_groups[i];
     }
   }
   std::rotate(first_.begin(), first_.end() - 1, first_.end());

@@ -23,6 +23,14 @@ class OpGraph {
   std::span<const OpId> successors(OpId op) const {
     return {successors_.data() + first_[op], first_[op + 1] - first_[op]};
   }
+  /// Calls `visit(OpId, int group)` for each of them; of a folded program, with how many groups
+  /// further on the op is that it waits for.
+  template <class Visit>
+  void for_each_successor(OpId op, Visit&& visit) const {
+    for (std::uint32_t i = first_[op]; i < first_[op + 1]; ++i) {
+      visit(successors_[i], groups_.empty() ? 0 : groups_[i]);
+    }
+  }
   /// The op after it on its lane, or kNone.
   OpId next_in_lane(OpId op) const { return next_in_lane_[op]; }
   /// The op before it on its lane, or kNone. Slow: for messages.
@@ -46,6 +54,7 @@ class OpGraph {
   const Program& program_;
   std::vector<std::uint32_t> first_;  ///< ops + 1; into successors_
   std::vector<OpId> successors_;
+  std::vector<int> groups_;  ///< of each of these; empty where the program is not folded
   std::vector<OpId> next_in_lane_;
   std::vector<bool> has_previous_;  ///< by op: one on its lane
   std::size_t lanes_ = 0;

@@ -6,6 +6,7 @@
 
 #include "core/hash.h"
 #include "core/interruption.h"
+#include "ir/unfold.h"
 
 namespace espalier {
 namespace {
@@ -58,6 +59,38 @@ std::uint32_t ShapeNumbers::number_of(OpId id) {
   if (number == examples_.size()) examples_.push_back(id);
   return number;
 }
+
+namespace {
+
+/// The ops of all groups that are like some of the first group's, one after the other.
+Program all_groups_of(const Program& program, const std::vector<OpId>& examples) {
+  Program some = program;
+  some.ops.clear();
+  for (const OpId id : examples) {
+    some.ops.push_back(program.ops[id]);
+    some.ops.back().dep_count = 0;
+  }
+  return unfold(some);
+}
+
+std::vector<OpTurn> turns_of(const Program& program, const MachineFlows& flows,
+                             const std::vector<OpId>& examples) {
+  std::vector<OpTurn> turns;
+  for (const OpId id : examples) turns.push_back(flows.turn_of(program.ops[id]));
+  return turns;
+}
+
+}  // namespace
+
+FlowsOfGroups::FlowsOfGroups(const Program& program, const OpNames& names, const BlockMap& blocks,
+                             const Profile& profile, double message_bytes,
+                             MachineResources& machine, const MachineFlows& of_first)
+    : names_(names),
+      numbers_(program, of_first),
+      examples_(all_groups_of(program, numbers_.examples())),
+      flows_(examples_, blocks, profile, message_bytes, machine,
+             turns_of(program, of_first, numbers_.examples()), program.fold.groups),
+      begin_(examples_.ops.size()) {}
 
 OpShapes::OpShapes(const Program& program, MachineFlows& flows)
     : flows_(flows), numbers_(program, flows) {

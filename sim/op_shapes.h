@@ -8,6 +8,7 @@
 #include "core/hash_numbers.h"
 #include "ir/program.h"
 #include "sim/op_flows.h"
+#include "sim/op_names.h"
 
 namespace espalier {
 
@@ -83,6 +84,45 @@ class ShapedFlows final : public OpFlows {
   const ShapeNumbers& numbers_;
   MachineFlows& flows_;
   std::vector<FlowList> begin_;   ///< by shape; without flows: not asked for yet
+  std::vector<FlowList> reduce_;  ///< likewise; empty until one is asked for
+};
+
+/// The flows of a simulation of all groups of a folded program, found once for every shape and
+/// group. Groups differ in where they are on the machine, and in nothing else.
+class FlowsOfGroups final : public OpFlows {
+ public:
+  /// Refers to its arguments. `of_first`: of the first group's ops, which are asked for their turns
+  /// alone.
+  FlowsOfGroups(const Program& program, const OpNames& names, const BlockMap& blocks,
+                const Profile& profile, double message_bytes, MachineResources& machine,
+                const MachineFlows& of_first);
+
+  const FlowList& begin(OpId id) override { return found(begin_, id, &MachineFlows::begin); }
+  const FlowList& reduce(OpId id) override {
+    reduce_.resize(begin_.size());
+    return found(reduce_, id, &MachineFlows::reduce);
+  }
+  bool reduces_separately(OpId id) const override { return flows_.reduces_separately(number(id)); }
+  double bytes_per_s(ResourceId resource) const override { return flows_.bytes_per_s(resource); }
+
+ private:
+  /// That of an op of its shape and group among the examples.
+  OpId number(OpId id) const {
+    const OpNames::Alike alike = names_.alike(id);
+    return names_.of_group(numbers_.of(alike.op), alike.group);
+  }
+  const FlowList& found(std::vector<FlowList>& lists, OpId id,
+                        const FlowList& (MachineFlows::*find)(OpId)) {
+    const OpId example = number(id);
+    FlowList& list = lists[example];
+    return list.flows.empty() ? list = (flows_.*find)(example) : flows_.again(list);
+  }
+
+  const OpNames& names_;
+  const ShapeNumbers numbers_;    ///< of the first group's ops
+  const Program examples_;        ///< of every shape the op of every group
+  MachineFlows flows_;            ///< of these
+  std::vector<FlowList> begin_;   ///< by example; without flows: not asked for yet
   std::vector<FlowList> reduce_;  ///< likewise; empty until one is asked for
 };
 

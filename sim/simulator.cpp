@@ -20,9 +20,11 @@
 #include "sim/machine_resources.h"
 #include "sim/op_flows.h"
 #include "sim/op_graph.h"
+#include "sim/op_names.h"
 #include "sim/op_shapes.h"
 #include "sim/run_blocks.h"
 #include "sim/simgrid_engine.h"
+#include "sim/simulated_flows.h"
 #include "sim/stuck.h"
 
 namespace espalier {
@@ -102,18 +104,18 @@ double call_overhead_s(const Program& program, const Target& target, const RunOp
 
 /// As if everything had begun so much later.
 void delay(OpHistory& history, double seconds) {
-  for (OpRecord& op : history.ops) {
-    op.start_s += seconds;
+  for (OpRecord& op : history.ops) op.start_s += seconds;
+  for (OpEnd& op : history.ends) {
     op.end_s += seconds;
     op.seen_s += seconds;
   }
+  history.last_seen_s += seconds;
 }
 
 /// When the call is over: not before it has begun everywhere; what has arrived by then is taken.
 double end_s(const OpHistory& history, const std::vector<double>& starts_s, double overhead_s) {
-  double end_s = overhead_s;
+  double end_s = std::max(overhead_s, history.last_seen_s);
   for (const double start_s : starts_s) end_s = std::max(end_s, overhead_s + start_s);
-  for (const OpRecord& op : history.ops) end_s = std::max(end_s, op.seen_s);
   return end_s;
 }
 
@@ -143,54 +145,96 @@ struct ForeknownFlows {
   OpShapes shapes;
 };
 
-/// The flows of a simulation's ops: found once for each shape, where shapes have so many ops that
-/// it pays to keep them.
-class SimulatedFlows {
- public:
-  /// Refers to its arguments. `known`: the shapes, or null.
-  SimulatedFlows(const Program& program, const ShapeNumbers* known, MachineFlows& of_ops)
-      : of_ops_(of_ops) {
-    constexpr std::size_t kOpsOfShape = 4;
-    if (known == nullptr) known = &found_.emplace(program, of_ops);
-    const bool repeats = kOpsOfShape * known->examples().size() <= program.ops.size();
-    if (repeats) of_shapes_.emplace(*known, of_ops);
-  }
-
-  OpFlows& get() { return of_shapes_ ? static_cast<OpFlows&>(*of_shapes_) : of_ops_; }
-
- private:
-  MachineFlows& of_ops_;
-  std::optional<ShapeNumbers> found_;
-  std::optional<ShapedFlows> of_shapes_;
-};
-
 /// Of a simulation that says how far it is: SimGrid may be at it for minutes.
 constexpr std::size_t kFlowsBetweenNotes = 1024;
 
+/// What one program's simulations have in common. Refers to its arguments.
+struct Simulation {
+  Simulation(const Program& of, const Target& on, const RunOptions& as)
+      : program(of),
+        target(on),
+        options(as),
+        names(of, groups_run(of, on.rotation)),
+        graph(of),
+        blocks(of, graph, on, as.blocks),
+        unit(slowest_link_gbps(*on.router)),
+        message_bytes(static_cast<double>(as.size_bytes)) {}
+
+  const Profile& profile() const { return target.router->profile(); }
+
+  const Program& program;
+  const Target& target;
+  const RunOptions& options;
+  const OpNames names;
+  const OpGraph graph;
+  const BlockMap blocks;
+  const TimeUnit unit;
+  const double message_bytes;
+};
+
+/// Of an engine that has run. `spans`: where ops of all groups were simulated, else null.
+Outcome outcome_of(const Simulation& of, Dispatcher& dispatcher, const MachineResources& machine,
+                   const std::vector<double>& starts_s, SimEnd end, const CallSpans* spans) {
+  Outcome outcome;
+  outcome.end = end;
+  if (end != SimEnd::finished) return outcome;
+  const std::size_t unfinished = dispatcher.unfinished();
+  outcome.history = dispatcher.take_history();
+  if (unfinished > 0) {
+    CHECK(!of.names.all_groups());  // nothing but FIFOs and shared blocks holds up ops for ever
+    std::vector<Diagnostic> reasons = explain_stuck(of.program, of.graph, outcome.history);
+    if (!of.options.limits) throw Error(ErrorKind::runtime, std::move(reasons));
+    outcome.end = SimEnd::stuck;
+    outcome.stuck = reasons[0].message + "; " + reasons[1].message;
+    return outcome;
+  }
+  const double overhead_s = call_overhead_s(of.program, of.target, of.options);
+  delay(outcome.history, overhead_s);
+  outcome.time_s = end_s(outcome.history, starts_s, overhead_s);
+  outcome.together_s = outcome.time_s;
+  // The engine knows nothing of the way of the last results.
+  if (of.options.limits && outcome.time_s > of.options.limits->time_s) {
+    outcome.end = SimEnd::too_slow;
+  }
+  outcome.links = machine.report(outcome.time_s);
+  outcome.back_to_back_s =
+      !of.options.is_call ? outcome.time_s
+      : spans != nullptr
+          ? spans->period_s(outcome.links, overhead_s)
+          : back_to_back_s(of.program, of.blocks, outcome.history, outcome.links, overhead_s);
+  return outcome;
+}
+
 /// One run. Nothing when it has to be repeated, with what is then expected. `known`: where the time
-/// is limited, else null.
-std::optional<Outcome> simulate(const Program& program, const Target& target, const OpGraph& graph,
-                                const BlockMap& blocks, const RunOptions& options,
-                                const TimeUnit& unit, ForeknownFlows* known, FlowEngine& engine,
-                                Expectation& expected) {
-  const auto message_bytes = static_cast<double>(options.size_bytes);
+/// is limited and not all groups are simulated, else null.
+std::optional<Outcome> simulate(const Simulation& of, const std::vector<double>& starts_s,
+                                ForeknownFlows* known, FlowEngine& engine, Expectation& expected) {
   engine.begin(expected);
-  MachineResources machine(program, target, unit, engine, message_bytes);
-  MachineFlows of_ops(program, blocks, target.router->profile(), message_bytes, machine);
-  SimulatedFlows flows(program, known ? &known->shapes.numbers() : nullptr, of_ops);
-  Dispatcher dispatcher(program, graph, blocks, target.router->profile(), message_bytes,
-                        flows.get(), unit, engine);
+  MachineResources machine(of.program, of.target, of.unit, engine, of.message_bytes);
+  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine);
+  SimulatedFlows flows =
+      of.names.all_groups()
+          ? SimulatedFlows(of.program, of.names, of.blocks, of.profile(), of.message_bytes, machine,
+                           of_ops)
+          : SimulatedFlows(of.program, known ? &known->shapes.numbers() : nullptr, of_ops);
+  Dispatcher dispatcher(of.program, of.names, of.graph, of.blocks, of.profile(), of.message_bytes,
+                        flows.get(), of.unit, engine);
   std::optional<LeastTime> least;
   if (known) {
-    least.emplace(program, graph, blocks, known->shapes, limit_s(program, target, options));
+    least.emplace(of.program, of.graph, of.blocks, known->shapes,
+                  limit_s(of.program, of.target, of.options));
     dispatcher.give_up_by(*least);
   }
-  dispatcher.start(options.starts_s);
+  std::optional<CallSpans> spans;
+  if (of.names.all_groups()) {
+    dispatcher.tell(spans.emplace(of.program, of.blocks, of.program.fold.groups));
+  }
+  dispatcher.start(starts_s);
   std::size_t flows_done = 0;
   const auto on_done = [&](FlowToken op) {
     dispatcher.on_flow_done(op);
     if (++flows_done % kFlowsBetweenNotes == 0) {
-      const auto ops = static_cast<double>(program.ops.size());
+      const auto ops = static_cast<double>(of.names.size());
       Activity::note_done(1 - static_cast<double>(dispatcher.unfinished()) / ops);
     }
   };
@@ -198,30 +242,7 @@ std::optional<Outcome> simulate(const Program& program, const Target& target, co
     expected = *better;
     return std::nullopt;
   }
-
-  Outcome outcome;
-  outcome.end = engine.end();
-  if (outcome.end != SimEnd::finished) return outcome;
-  const std::size_t unfinished = dispatcher.unfinished();
-  outcome.history = dispatcher.take_history();
-  if (unfinished > 0) {
-    std::vector<Diagnostic> reasons = explain_stuck(program, graph, outcome.history);
-    if (!options.limits) throw Error(ErrorKind::runtime, std::move(reasons));
-    outcome.end = SimEnd::stuck;
-    outcome.stuck = reasons[0].message + "; " + reasons[1].message;
-    return outcome;
-  }
-  const double overhead_s = call_overhead_s(program, target, options);
-  delay(outcome.history, overhead_s);
-  outcome.time_s = end_s(outcome.history, options.starts_s, overhead_s);
-  outcome.together_s = outcome.time_s;
-  // The engine knows nothing of the way of the last results.
-  if (options.limits && outcome.time_s > options.limits->time_s) outcome.end = SimEnd::too_slow;
-  outcome.links = machine.report(outcome.time_s);
-  outcome.back_to_back_s =
-      options.is_call ? back_to_back_s(program, blocks, outcome.history, outcome.links, overhead_s)
-                      : outcome.time_s;
-  return outcome;
+  return outcome_of(of, dispatcher, machine, starts_s, engine.end(), spans ? &*spans : nullptr);
 }
 
 /// Programs with more lanes may have so many transfers in flight that SimGrid becomes slow
@@ -247,8 +268,8 @@ bool by_classes(const Program& program, const RunOptions& options, const OpGraph
 std::vector<OpTiming> timeline(const OpHistory& history) {
   std::vector<OpTiming> all(history.ops.size());
   for (OpId id = 0; id < all.size(); ++id) {
-    const OpRecord& op = history.ops[id];
-    all[id] = {id, op.start_s, op.end_s, op.seen_s - op.end_s};
+    const OpEnd& end = history.ends[id];
+    all[id] = {id, history.ops[id].start_s, end.end_s, end.seen_s - end.end_s};
   }
   return all;
 }
@@ -260,39 +281,36 @@ struct Simulated {
   std::int64_t work = 0;
 };
 
-Simulated simulate(const Program& program, const Target& target, const OpGraph& graph,
-                   const BlockMap& blocks, const RunOptions& options) {
-  const auto message_bytes = static_cast<double>(options.size_bytes);
-  const TimeUnit unit(slowest_link_gbps(*target.router));
-  const SimLimits limits = options.limits.value_or(SimLimits{});
+Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
+  const SimLimits limits = of.options.limits.value_or(SimLimits{});
+  const double call_s = call_overhead_s(of.program, of.target, of.options);
   ClassEngine classes(
-      {.time = unit.unrounded_from_s(limits.time_s - call_overhead_s(program, target, options)),
-       .work = limits.work});
-  FlowEngine& engine = by_classes(program, options, graph) ? static_cast<FlowEngine&>(classes)
-                                                           : SimGridEngine::instance();
-  Expectation expected = expectation(program, graph, *target.router, message_bytes, unit);
+      {.time = of.unit.unrounded_from_s(limits.time_s - call_s), .work = limits.work});
+  FlowEngine& engine = by_classes(of.program, of.options, of.graph)
+                           ? static_cast<FlowEngine&>(classes)
+                           : SimGridEngine::instance();
+  Expectation expected =
+      expectation(of.program, of.graph, *of.target.router, of.message_bytes, of.unit);
   std::optional<Activity> slow;
   if (&engine != &classes) slow.emplace("simulating with SimGrid");
   std::optional<ForeknownFlows> known;
-  if (is_limited(options)) known.emplace(program, target, blocks, message_bytes, unit);
+  if (is_limited(of.options) && !of.names.all_groups()) {
+    known.emplace(of.program, of.target, of.blocks, of.message_bytes, of.unit);
+  }
   std::optional<Outcome> outcome;
   while (!outcome) {
-    outcome = simulate(program, target, graph, blocks, options, unit, known ? &*known : nullptr,
-                       engine, expected);
+    outcome = simulate(of, starts_s, known ? &*known : nullptr, engine, expected);
   }
   return {std::move(*outcome), std::string(engine.name()), classes.work()};
 }
 
 RunReport run_simulation(const Program& program, const Target& target, const RunOptions& options) {
   const auto wall_start = std::chrono::steady_clock::now();
-  const OpGraph graph(program);
-  const BlockMap blocks(program, graph, target, options.blocks);
-  Simulated done = simulate(program, target, graph, blocks, options);
+  const Simulation simulation(program, target, options);
+  Simulated done = simulate(simulation, options.starts_s);
   if (!options.starts_s.empty()) {
     // Of calls that follow each other, nobody waits for the first one's launches.
-    RunOptions together = options;
-    together.starts_s.clear();
-    const Outcome at_once = simulate(program, target, graph, blocks, together).outcome;
+    const Outcome at_once = simulate(simulation, {}).outcome;
     done.outcome.back_to_back_s = at_once.back_to_back_s;
     done.outcome.together_s = at_once.time_s;
   }
@@ -305,20 +323,29 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.stuck = std::move(outcome.stuck);
   if (simulated.end != SimEnd::finished) return report;
   simulated.engine = std::move(done.engine);
-  simulated.is_automatic = program.fold.is_folded() ||
-                           by_classes(program, options, graph) == automatic_by_classes(graph);
+  simulated.is_automatic =
+      program.fold.is_folded() ||
+      by_classes(program, options, simulation.graph) == automatic_by_classes(simulation.graph);
   simulated.back_to_back_s = outcome.back_to_back_s;
   simulated.together_s = outcome.together_s;
-  simulated.blocks = blocks.most_in_use();
+  simulated.blocks = simulation.blocks.most_in_use();
   simulated.links = std::move(outcome.links);
   report.time_s = outcome.time_s;
   report.message_bytes = options.size_bytes;
-  report.transfers = outcome.history.transfers * program.fold.groups;
-  report_critical_path(program, outcome.history, simulated);
+  const bool all_groups = simulation.names.all_groups();
+  report.transfers = outcome.history.transfers * (all_groups ? 1 : program.fold.groups);
+  report_critical_path(program, simulation.names, outcome.history, simulated);
   if (options.timeline) report.timeline = timeline(outcome.history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
   report.wall_s = wall.count();
   return report;
+}
+
+/// Whether an op adds up what it reads from several other places.
+bool reads_several(const Program& program, const Op& op) {
+  std::size_t others = 0;
+  for (const Operand& source : program.sources_of(op)) others += source.place != op.at ? 1 : 0;
+  return others > 1;
 }
 
 }  // namespace
@@ -329,7 +356,7 @@ Simulator::~Simulator() = default;
 std::optional<std::string> Simulator::unsupported(const Program& program,
                                                   const Target& target) const {
   if (target.router == nullptr) return "the simulator needs a machine to simulate";
-  CHECK(program.fold.groups == (target.rotation == nullptr ? 1 : target.rotation->groups()));
+  CHECK(target.rotation == nullptr || program.fold.groups == target.rotation->groups());
   const std::vector<Diagnostic> problems = check_routes(program, target);
   if (problems.empty()) return std::nullopt;
   std::vector<std::string> lines;
@@ -338,17 +365,35 @@ std::optional<std::string> Simulator::unsupported(const Program& program,
   return join(lines, "\n");
 }
 
+/// What the ops of other groups do follows from the first group's as long as it does not depend on
+/// where on the machine they are, apart from their routes.
+bool Simulator::runs_all_groups(const Program& program, const Target& target,
+                                const RunOptions& options) const {
+  const Profile& profile = target.router->profile();
+  const Topology& machine = target.router->topology();
+  const bool has_memories =
+      std::ranges::any_of(machine.nodes, [](const Node& node) { return !node.memory.empty(); });
+  if (program.fold.shares_ranks() || options.timeline || profile.fifo_steps > 0 || has_memories) {
+    return false;
+  }
+  const bool is_plain = std::ranges::all_of(program.ops, [&](const Op& op) {
+    const bool is_in_step = profile.protocol.lockstep_bytes > 0 && reads_several(program, op);
+    return op.kind == OpKind::combine && !op.in_switch && !is_in_step;
+  });
+  return is_plain && !BlockMap(program, OpGraph(program), target, options.blocks).shares();
+}
+
 std::optional<Program> Simulator::on_blocks(const Program& program, const Target& target,
                                             const RunOptions& options) {
   CHECK(target.router != nullptr);
   return with_memory_to("put " + program.name + " on blocks", [&]() -> std::optional<Program> {
-    const OpGraph graph(program);
-    const BlockMap blocks(program, graph, target, options.blocks);
-    if (!blocks.shares()) return std::nullopt;
     RunOptions unlimited = options;
     unlimited.limits.reset();
     unlimited.engine = SimEngine::classes;
-    const Simulated done = simulate(program, target, graph, blocks, unlimited);
+    const Simulation simulation(program, target, unlimited);
+    const BlockMap& blocks = simulation.blocks;
+    if (!blocks.shares()) return std::nullopt;
+    const Simulated done = simulate(simulation, unlimited.starts_s);
     std::vector<std::uint16_t> lanes;
     lanes.reserve(program.ops.size());
     for (const Op& op : program.ops) lanes.push_back(blocks.lane_on_block(op.at, op.lane));
@@ -385,6 +430,7 @@ LeastTimes Simulator::least_times(const Program& program, const Target& target,
 
 RunReport Simulator::run(const Program& program, const Target& target, const RunOptions& options) {
   CHECK(target.router != nullptr);
+  CHECK(groups_run(program, target.rotation) == 1 || runs_all_groups(program, target, options));
   return with_memory_to("simulate " + program.name,
                         [&] { return run_simulation(program, target, options); });
 }

@@ -18,6 +18,8 @@ class Simulator : public Backend {
   std::string name() const override { return "sim"; }
   std::optional<std::string> unsupported(const Program& program,
                                          const Target& target) const override;
+  bool runs_all_groups(const Program& program, const Target& target,
+                       const RunOptions& options) const override;
   /// Of lanes that share a block, the op begins first that could begin first: a simulation decides.
   std::optional<Program> on_blocks(const Program& program, const Target& target,
                                    const RunOptions& options) override;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxShown = 8;
 
-bool ended(const OpHistory& history, OpId op) { return history.ops[op].end_s != OpRecord::kNever; }
+bool ended(const OpHistory& history, OpId op) { return history.ends[op].end_s != OpEnd::kNever; }
 
 /// "op 3, op 7 and lane 0 of r1 (op 2)".
 std::string what_it_waits_for(const Program& program, const OpGraph& graph,

@@ -553,5 +553,174 @@ TEST(Folding, ThousandsOfRanksAreOneGroup) {
   EXPECT_THAT(outcome.program_note, HasSubstr("512 groups of 8 ranks behave alike"));
 }
 
+/// Programs whose groups do the same, on machines that are not alike for them.
+class OfGroups : public testing::TestWithParam<Question>, protected WithFolding {
+ protected:
+  OfGroups() : WithFolding(GetParam(), std::nullopt) {}
+
+  Program of_one_group() const {
+    BuildRequest request = request_;
+    request.fold = folds(choice_, request).front();
+    return build(choice_, request);
+  }
+  RunReport run(const Program& program, std::int64_t size_bytes,
+                const std::vector<double>& starts_s = {}) {
+    RunOptions options;
+    options.size_bytes = size_bytes;
+    options.engine = SimEngine::classes;
+    options.starts_s = starts_s;
+    const Target target{machine_.router.get(), machine_.placement, nullptr};
+    EXPECT_EQ(simulator_.unsupported(program, target), std::nullopt);
+    return simulator_.run(program, target, options);
+  }
+  void expect_alike(const RunReport& expected, const RunReport& found, const std::string& what) {
+    WithFolding::expect_alike(expected, found, what);
+    EXPECT_EQ(found.simulated->blocks, expected.simulated->blocks) << what;
+    ASSERT_EQ(found.simulated->links.size(), expected.simulated->links.size()) << what;
+    for (const LinkUse& link : expected.simulated->links) {
+      const auto same = std::ranges::find(found.simulated->links, link.name, &LinkUse::name);
+      ASSERT_NE(same, found.simulated->links.end()) << link.name;
+      EXPECT_NEAR(same->bytes, link.bytes, 1e-9 * link.bytes) << link.name;
+    }
+  }
+  /// Step by step.
+  void expect_same_path(const RunReport& expected, const RunReport& found) {
+    EXPECT_EQ(found.simulated->critical_steps, expected.simulated->critical_steps);
+    const auto& steps = expected.simulated->critical_path;
+    ASSERT_EQ(found.simulated->critical_path.size(), steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const CriticalStep& step = found.simulated->critical_path[i];
+      EXPECT_EQ(step.op, steps[i].op);
+      EXPECT_EQ(step.what, steps[i].what);
+      EXPECT_EQ(step.waited_for, steps[i].waited_for);
+      EXPECT_NEAR(step.start_s, steps[i].start_s, 1e-9 * expected.time_s);
+    }
+  }
+};
+
+TEST_P(OfGroups, AreSimulatedLikeAllOps) {
+  EXPECT_FALSE(folding_) << "the machine is alike for all groups";
+  const Program program = of_one_group();
+  ASSERT_TRUE(program.fold.is_folded());
+  EXPECT_EQ(program.fold.each, GetParam().each);
+  EXPECT_TRUE(verify(program).ok());
+  const Program whole = this->whole();
+  for (const std::int64_t size_bytes : {std::int64_t{8}, std::int64_t{7919}, 64 * kMib}) {
+    const std::string what = fmt::format("{} bytes", size_bytes);
+    const RunReport found = run(program, size_bytes);
+    expect_alike(run(whole, size_bytes), found, what);
+    // Written out, ops have the same numbers.
+    const RunReport expected = run(unfold(program), size_bytes);
+    expect_alike(expected, found, what + ", unfolded");
+    expect_same_path(expected, found);
+  }
+}
+
+TEST_P(OfGroups, AreSimulatedLikeAllOpsInPieces) {
+  const Program program = of_one_group();
+  if (!may_be_cut(program)) return;
+  const Chunking pieces{.split = 3, .piece_units = 1};
+  const RunReport found = run(chunk(program, pieces), 64 * kMib);
+  expect_alike(run(chunk(whole(), pieces), 64 * kMib), found, "in pieces");
+  const RunReport expected = run(unfold(chunk(program, pieces)), 64 * kMib);
+  expect_alike(expected, found, "in pieces, unfolded");
+  expect_same_path(expected, found);
+}
+
+TEST_P(OfGroups, BeginOneAfterTheOther) {
+  const Program program = of_one_group();
+  std::vector<double> starts_s;
+  for (int rank = 0; rank < program.ranks(); ++rank) starts_s.push_back(rank * 1e-6);
+  const RunReport expected = run(unfold(program), kMib, starts_s);
+  const RunReport found = run(program, kMib, starts_s);
+  EXPECT_GT(expected.time_s, expected.simulated->together_s);
+  expect_alike(expected, found, "one after the other");
+  EXPECT_NEAR(found.simulated->together_s, expected.simulated->together_s, 1e-9 * expected.time_s);
+  expect_same_path(expected, found);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Questions, OfGroups,
+    testing::Values(Question{"ring:n=12,latency_us=0.5,gpu2-gpu3.gbps=x0.5", "ideal", "ring",
+                             kAllreduce, false, 1},
+                    Question{"ring:n=12,latency_us=2,gpu2-gpu3.latency_us=x3", "ideal",
+                             "ring:directions=2", kAllreduce, true, 1},
+                    Question{"switch:n=16,startup_us=1,gpu5-nvswitch0.gbps=x0.3", "ideal", "ring",
+                             kAllgather, false, 1},
+                    Question{"switch:n=16,gpu5-nvswitch0.gbps=x0.3", "kernel:simple",
+                             "ring:directions=2", kReducescatter, true, 1},
+                    Question{"dgx-a100:nodes=4,n1.gpu3.speed=x0.5", "kernel:ll", "ring", kAllreduce,
+                             false, 1},
+                    Question{"dgx-a100:nodes=4,n1.nic0-ibswitch.gbps=x0.5", "copy_engine", "ring",
+                             kReducescatter, true, 1},
+                    Question{"dgx-h100:nodes=6,n2.nic1-ibswitch.gbps=x0.5", "kernel:simple",
+                             "hierarchical:direct=0", kAllreduce, false, 8},
+                    Question{"dgx-a100:nodes=3,n1.nic2-ibswitch.gbps=x0.5", "kernel:simple",
+                             "direct:at_once=1", Collective::alltoall, true, 1}));
+
+/// Many ops that nobody writes down.
+TEST(OfGroupsInStudies, AnswerLikeAllOps) {
+  Simulator simulator;
+  Query query;
+  query.topology = "ring:n=400,gbps=50,latency_us=0.5,gpu0-gpu1.gbps=x0.5";
+  query.profile = "ideal";
+  query.algorithm = "ring";
+  query.size_bytes = 1024 * kMib;
+  for (const std::int64_t chunk_bytes : {std::int64_t{0}, 2 * kMib}) {
+    query.chunk_bytes = chunk_bytes;
+    query.may_fold = true;
+    const Outcome found = Study(simulator, &simulator).ask(query);
+    query.may_fold = false;
+    const Outcome whole = Study(simulator, &simulator).ask(query);
+    ASSERT_TRUE(found.ran() && whole.ran());
+    EXPECT_EQ(found.program->fold.groups, 400);
+    EXPECT_EQ(400 * found.program->ops.size(), whole.program->ops.size());
+    EXPECT_EQ(found.chunk_bytes, whole.chunk_bytes);
+    EXPECT_EQ(found.chunk_note, whole.chunk_note);
+    EXPECT_EQ(found.program_note, whole.program_note);
+    EXPECT_EQ(found.report.transfers, whole.report.transfers);
+    EXPECT_NEAR(found.report.time_s, whole.report.time_s, 1e-9 * whole.report.time_s);
+    EXPECT_NEAR(found.benchmark_s, whole.benchmark_s, 1e-9 * whole.report.time_s);
+    EXPECT_EQ(found.fraction, whole.fraction);
+  }
+}
+
+TEST(OfGroupsInStudies, AreWrittenOutForATimeline) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "ring:n=400,latency_us=0.5,gpu0-gpu1.gbps=x0.5";
+  query.profile = "ideal";
+  query.algorithm = "ring";
+  query.size_bytes = kMib;
+  query.chunk_bytes = 0;
+  query.judge = false;
+  const Outcome outcome = study.ask(query);
+  EXPECT_TRUE(outcome.program->fold.is_folded());
+  query.run.timeline = true;
+  const Outcome again = study.ask(query);
+  EXPECT_FALSE(again.program->fold.is_folded());
+  EXPECT_EQ(again.report.timeline.size(), again.program->ops.size());
+  EXPECT_EQ(again.report.time_s, outcome.report.time_s);
+}
+
+TEST(OfGroupsInStudies, AreNotUsedWhereGroupsDiffer) {
+  Simulator simulator;
+  const auto of_groups = [&](const std::string& machine, const std::string& profile,
+                             const std::string& algorithm) {
+    const Machine made = machine_of({machine, profile});
+    const auto request = request_for(kAllreduce, 0, false, *made.router, made.placement);
+    return program_of_groups(made, parse_algorithm(algorithm), request, simulator).has_value();
+  };
+  const std::string slow = "ring:n=400,gpu0-gpu1.gbps=x0.5";
+  EXPECT_TRUE(of_groups(slow, "ideal", "ring"));
+  // FIFOs are emptied by ops, which are asked for one by one.
+  EXPECT_FALSE(of_groups(slow, "nccl:simple", "ring"));
+  // Few ops.
+  EXPECT_FALSE(of_groups("ring:n=40,gpu0-gpu1.gbps=x0.5", "ideal", "ring"));
+  // Rank 5 has no way to rank 6.
+  EXPECT_FALSE(of_groups("ring:n=400,without=gpu5-gpu6", "ideal", "ring"));
+}
+
 }  // namespace
 }  // namespace espalier

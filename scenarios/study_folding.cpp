@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of one group of ranks, where what a study asks about is the same for all groups.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/words.h"
+#include "ir/unfold.h"
+#include "scenarios/benchmark.h"
+#include "scenarios/buildable.h"
+#include "scenarios/folding.h"
+#include "scenarios/study.h"
+#include "scenarios/study_cache.h"
+
+namespace espalier {
+
+/// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
+/// it.
+std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
+                                         Prepared& made) {
+  const bool is_simulated = simulator_ == &backend_ && Cache::may_fold(query);
+  if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
+  const auto folding = find_folding(machine, made.choice, request_for(query, machine));
+  if (!folding) return std::nullopt;
+  const bool begin_alike = starts_fold(machine, query, folding->fold);
+  if (!begin_alike && !not_built(made.choice, request_for(query, machine))) return std::nullopt;
+  Built built = build_on(machine, made.choice, query, {}, folding->fold, folding->rotation.get());
+  if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
+    return std::nullopt;
+  }
+  // All ranks, cut into chunks, are the better answer as long as they are not too many.
+  const bool is_cuttable = may_be_cut(*built.program);
+  if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
+  made.may_be_cut = is_cuttable;
+  made.rotation = folding->rotation;
+  if (!begin_alike) {
+    built.notes.push_back(
+        "the ranks of a call by itself begin at once, though one process launches them one after "
+        "the other: their ops are too many to simulate all");
+  }
+  const Fold& fold = folding->fold;
+  const std::string channels =
+      fold.shares_ranks() ? fmt::format(", and {} channels of each", fold.lanes) : "";
+  built.notes.push_back(fmt::format("{} groups of {} behave alike{}: one {} is simulated",
+                                    fold.rank_groups(), counted(fold.each, "rank"), channels,
+                                    fold.shares_ranks() ? "channel of one group" : "of them"));
+  return built;
+}
+
+/// The ops of one group of ranks, from which those of all are known, where these do the same though
+/// the machine is not alike for them.
+std::optional<Built> Study::build_of_groups(const Query& query, const Machine& machine,
+                                            const Prepared& made) {
+  const bool is_simulated = simulator_ == &backend_ && Cache::may_fold(query);
+  if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
+  auto program = program_of_groups(machine, made.choice, request_for(query, machine), backend_);
+  if (!program) return std::nullopt;
+  Built built;
+  built.program = std::make_shared<const Program>(std::move(*program));
+  return built;
+}
+
+}  // namespace espalier
