@@ -140,7 +140,6 @@ const Algorithm& direct_algorithm() {
       .parameters = {at_once_parameter()},
       .max_ranks = kMaxQuadraticRanks,
       .folds = fold_direct,
-      .folds_anywhere = true,
       .build = build_direct};
   return algorithm;
 }

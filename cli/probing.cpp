@@ -9,13 +9,9 @@
 #include "probe/doubts.h"
 
 namespace espalier {
+namespace {
 
-const BackendEntry& read_backend(Arguments& arguments) {
-  std::vector<std::pair<std::string, const BackendEntry*>> choices;
-  for (const BackendEntry* entry : executing_backends()) choices.emplace_back(entry->name, entry);
-  return *arguments.choice("--backend", choices);
-}
-
+/// Notes a problem when they are given for threads.
 std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend) {
   const std::vector<int> devices = arguments.gpus("--devices");
   if (arguments.given("--devices") && !backend.has_devices) {
@@ -23,6 +19,14 @@ std::vector<int> read_devices(Arguments& arguments, const BackendEntry& backend)
                                            : "--devices needs --backend cuda");
   }
   return devices;
+}
+
+}  // namespace
+
+const BackendEntry& read_backend(Arguments& arguments) {
+  std::vector<std::pair<std::string, const BackendEntry*>> choices;
+  for (const BackendEntry* entry : executing_backends()) choices.emplace_back(entry->name, entry);
+  return *arguments.choice("--backend", choices);
 }
 
 DeviceChoice read_device_choice(Arguments& arguments, const BackendEntry& backend) {

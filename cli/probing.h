@@ -15,8 +15,6 @@ namespace espalier {
 /// Reads --backend: one of those that execute.
 const BackendEntry& read_backend(Arguments& arguments);
 
-/// Reads --devices; notes a problem when they are given for threads.
-
 /// Reads --devices, --memory and --transport; notes a problem when they are given for a back end
 /// that they say nothing about.
 DeviceChoice read_device_choice(Arguments& arguments, const BackendEntry& backend);

@@ -82,8 +82,13 @@ Comparisons compare(const Console& console, const Answering& answering,
 /// Why the named machine may not be this one.
 void say_doubts(const Console& console, const std::string& machine, const BackendEntry& entry,
                 const DeviceChoice& choice) {
-  for (const std::string& doubt : doubts_about(
-           open_machine(machine), measured_in_place_of_gpus(entry, choice), choice.devices)) {
+  // Of processes, the same numbers may be of GPUs of several hosts.
+  const std::vector<int>& devices = choice.devices;
+  const bool is_one = std::set<int>(devices.begin(), devices.end()).size() == 1;
+  const bool says_who_shares = !choice.gpu_memory || is_one;
+  for (const std::string& doubt :
+       doubts_about(open_machine(machine), measured_in_place_of_gpus(entry, choice),
+                    says_who_shares ? devices : std::vector<int>())) {
     say(console, "note: " + doubt);
   }
 }

@@ -114,7 +114,9 @@ const Verb& probe_verb() {
       "three rounds, and the medians count. --output writes the resulting topology, "
       "which `sim`, `plan`, `tune` and "
       "`compare` accept as --topology. With --backend host, the machine is this computer's threads "
-      "and memory. docs/probing.md explains how figures are found.",
+      "and memory. With --backend mpi, it is the processes that mpirun or torchrun has started, in "
+      "memory of their hosts or, with --memory cuda, of a GPU each, with the messages that they "
+      "send and the network between hosts. docs/probing.md explains how figures are found.",
       {},
       {{"--backend", "host"},
        {"--devices", "all"},

@@ -12,13 +12,16 @@
 #include "core/interruption.h"
 #include "ir/builder.h"
 #include "ir/op_order.h"
+#include "ir/unfold.h"
 
 // What `verify` says of a program holds for what it is cut into, too. Pieces stay within the slices
 // of their ops, and come in an order in which the program can run, op by op: dependencies lead back
 // in it (R3), and those that are derived order all that conflict (R6). Taken in that order, every
 // unit goes through what it goes through in the program, from the same operands: an op's sources do
 // not partly overlap with what it writes (R4), so that no piece reads what one before it wrote. So
-// units end up as before (R5, R7 to R9), and finer ones as those that they are part of.
+// units end up as before (R5, R7 to R9), and finer ones as those that they are part of. Folded
+// programs with slices of whole periods are another matter, as pieces of these turn: they are not
+// to be cut (may_be_cut).
 
 namespace espalier {
 namespace {
@@ -304,6 +307,7 @@ Program cut_each(const Program& whole, const Chunking& chunking, const Pieces& p
       check_interruption_at(cut.ops.size());
       const std::int64_t begin = border(piece);
       const auto part = [&](Operand operand) {
+        CHECK(operand.begin * chunking.split + border.length <= kMost);
         operand.begin = static_cast<std::uint32_t>(operand.begin * chunking.split + begin);
         return operand;
       };
@@ -376,6 +380,7 @@ Program chunk(const Program& program, const Chunking& chunking) {
   const bool whole =
       std::ranges::all_of(program.ops, [&](const Op& op) { return pieces.count(op) == 1; });
   if (whole && chunking.split == 1) return program;
+  CHECK(may_be_cut(program));
   const std::vector<OpId> order = run_order(program, lane_chains(program));
   CHECK(order.size() == program.ops.size());
   const auto with = [&](const Chunking& used, const Pieces& its_pieces) {

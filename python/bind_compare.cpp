@@ -89,7 +89,7 @@ std::vector<KnownComparison> compare_on(const std::shared_ptr<Session>& predicti
   std::unique_ptr<Backend> backend = arguments.backend.make({arguments.devices, !is_probed});
   const FigureCheck check =
       question.gpus.empty()
-          ? figure_check(arguments.backend, *backend, arguments.machine, question.run.timeout_s)
+          ? figure_check(arguments.backend, {}, *backend, arguments.machine, question.run.timeout_s)
           : FigureCheck{};
   auto measuring = std::make_shared<Session>(predicting->origin(), std::move(backend));
   const std::vector<Query> queries = queries_of(question, arguments, *predicting, *measuring);

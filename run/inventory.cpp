@@ -114,6 +114,11 @@ Inventory inventory_of_gpu_processes(const std::vector<ProbedProcess>& processes
   inventory.hosts = count_alike(hosts);
   if (share_gpus(processes)) {
     inventory.devices = {processes.front().device};
+    // Of any host, as all of them get buffers of one size.
+    std::int64_t& free_bytes = inventory.devices.front().free_bytes;
+    for (const ProbedProcess& process : processes) {
+      free_bytes = std::min(free_bytes, process.device.free_bytes);
+    }
     inventory.can_access = {{true}};
     inventory.sharing = static_cast<int>(processes.size());
     return inventory;

@@ -345,7 +345,7 @@ std::int64_t Study::choose_chunk(const Query& query, const Prepared& prepared, O
   if (query.chunk_bytes) return *query.chunk_bytes;
   if (!prepared.choice.algorithm->pipelined || query.size_bytes == 0) return 0;
   if (simulator_ == nullptr || query.topology.empty()) return kUnguidedPieceBytes;
-  const auto ops = static_cast<std::int64_t>(prepared.whole->ops.size());
+  const auto ops = prepared.groups() * static_cast<std::int64_t>(prepared.whole->ops.size());
   if (2 * ops * kWorkPerOp > search_work_) {
     outcome.chunk_note =
         chunk_note_too_costly(largest_piece_bytes(*prepared.whole, query.size_bytes) / 2);

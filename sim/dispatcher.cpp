@@ -285,10 +285,9 @@ void Dispatcher::await_landings(OpId id) {
 /// `date`: when what `id` waited for can be used; `group`: whose it is.
 void Dispatcher::release(OpId id, OpId cause, int group, Ticks date) {
   CHECK(record(id).awaited > 0);
-  if (record(id).cause == OpRecord::kNone || !(date < ready(id))) {
-    set_ready(id, date);
-    note_cause(id, cause, group);
-  }
+  const bool is_last = !(date < ready(id));
+  if (is_last) set_ready(id, date);  // where its place begins later, it does, too
+  if (is_last || record(id).cause == OpRecord::kNone) note_cause(id, cause, group);
   if (--record(id).awaited == 0) make_ready(id);
 }
 

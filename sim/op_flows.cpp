@@ -212,7 +212,8 @@ const FlowList& MachineFlows::reduce(OpId id) {
   // A GPU launches a kernel; the threads of a host are there.
   const bool by_host = place_number(program_, op.at).kind == PlaceKind::host;
   double latency_s = by_host ? 0 : profile_.reduce_overhead_s;
-  if (op.dst.place != op.at) {
+  const bool is_sent = op.dst.place != op.at;
+  if (is_sent) {
     const Path& path = machine_.path(op.at, op.dst.place, op.via);
     list_.resources.insert(list_.resources.end(), path.resources.begin(), path.resources.end());
     machine_.use_exchange(op.at, op.dst.place, costs_.arrivals_of(op).result, list_.resources);
@@ -224,6 +225,7 @@ const FlowList& MachineFlows::reduce(OpId id) {
   machine_.use_memory(op.dst.place, 1, list_.resources);
   machine_.use_access(op.at, op.src_count + 1, list_.resources);
   add(latency_s, costs_.bytes_of(op));
+  if (is_sent) send_message(machine_.path(op.at, op.dst.place, op.via), costs_.bytes_of(op));
   return list_;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
+#include "core/check.h"
 #include "ir/lane_numbers.h"
 #include "ir/program.h"
 #include "ir/rounds.h"
@@ -30,6 +32,7 @@ class OpNames {
         // Of all groups, those of a round would not stand one behind the other.
         rounds_(groups > 1 ? Rounds{} : find_rounds(program).value_or(Rounds{})) {
     if (groups == 1) return;
+    CHECK(size() < std::numeric_limits<OpId>::max());
     LaneNumbers lanes;
     for (const Op& op : program.ops) lane_of_.push_back(lanes.number(op.at, op.lane));
     lanes_ = lanes.size() * groups_;

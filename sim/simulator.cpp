@@ -378,7 +378,7 @@ bool Simulator::runs_all_groups(const Program& program, const Target& target,
   }
   const bool is_plain = std::ranges::all_of(program.ops, [&](const Op& op) {
     const bool is_in_step = profile.protocol.lockstep_bytes > 0 && reads_several(program, op);
-    return op.kind == OpKind::combine && !op.in_switch && !is_in_step;
+    return op.kind == OpKind::combine && !op.in_switch && op.via < 0 && !is_in_step;
   });
   return is_plain && !BlockMap(program, OpGraph(program), target, options.blocks).shares();
 }

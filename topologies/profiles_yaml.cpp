@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/words.h"
+#include "topologies/cpu_maker.h"
 #include "topologies/embedded.h"
 #include "topologies/machine_file.h"
 #include "topologies/synonyms.h"
@@ -73,6 +74,20 @@ void read_times(YamlMap& map, const std::string& key, std::map<std::string, doub
   }
 }
 
+/// By makers of CPUs. `read(entries, maker)`: -1 where the maker has no figure of its own.
+template <class Read>
+void read_by_cpu(YamlMap& map, const std::string& key, std::map<std::string, double>& figures,
+                 const Read& read) {
+  const YamlValue value = map.get(key);
+  if (!value.present()) return;
+  YamlMap entries(value, map.describe(key));
+  for (const CpuMaker one : {CpuMaker::intel, CpuMaker::amd, CpuMaker::power, CpuMaker::other}) {
+    const std::string maker(to_string(one));
+    if (const double figure = read(entries, maker); figure >= 0) figures[maker] = figure;
+  }
+  entries.finish();
+}
+
 void read_hops(YamlMap& of_protocol, const std::string& key, const std::string& protocol,
                std::map<LinkClass, double>& hops_s) {
   const YamlValue value = of_protocol.get(key);
@@ -94,7 +109,10 @@ void read_protocol(const YamlValue& value, Protocol& protocol) {
   read_hops(map, "hold_us", protocol.name, protocol.hold_s);
   read_times(map, "hop_more_us", protocol.hop_more_s);
   protocol.min_op_s = read_seconds(map, "min_op_us", protocol.min_op_s);
-  read_rates(map, "checked_gbps", protocol.checked_gbps);
+  read_by_cpu(map, "checked_gbps", protocol.checked_gbps,
+              [](YamlMap& entries, const std::string& maker) {
+                return read_figure(entries, maker, kGbps, -1);
+              });
   protocol.slice_bytes =
       kKib * read_figure(map, "slice_kib", kKibibytes, protocol.slice_bytes / kKib);
   protocol.min_slice_bytes =
@@ -348,7 +366,10 @@ void read_profile(const YamlValue& value, const std::map<std::string, LinkKind>&
   profile.reduce_overhead_s = read_seconds(map, "reduce_overhead_us", profile.reduce_overhead_s);
   profile.staging_overhead_s = read_seconds(map, "staging_overhead_us", profile.staging_overhead_s);
   profile.message_s = read_seconds(map, "message_us", profile.message_s);
-  read_times(map, "message_more_us", profile.message_more_s);
+  read_by_cpu(map, "message_more_us", profile.message_more_s,
+              [](YamlMap& entries, const std::string& maker) {
+                return read_figure(entries, maker, kMicroseconds, -1e6) * 1e-6;
+              });
   profile.blocks = read_whole(map, "blocks", kCount, profile.blocks);
   profile.splits_lanes = map.boolean("splits_lanes", profile.splits_lanes);
   profile.fifo_steps = read_whole(map, "fifo_steps", kCount, profile.fifo_steps);

@@ -15,6 +15,8 @@ namespace {
 
 // As long as messages are small, no more slots than can be in use within a window.
 constexpr std::int64_t kMostSlots = kMessageWindow;
+// Of an op: where it combines what a single other process has, the window takes in two of them.
+constexpr std::int64_t kMostPieces = kMessageWindow / 4;
 
 /// Where a step's operand lies: in units for what it depends on, in bytes for what it does.
 struct Located {
@@ -112,9 +114,9 @@ class Planner {
     const auto element_bytes = static_cast<std::int64_t>(plan_.element_bytes);
     const std::int64_t elements = lowered_.ops[id].elements;
     const bool stays = process_at(op.dst.place) == process_at(op.at);
-    const bool fits = elements * element_bytes <= scratch_.bytes;
-    if (scratch_.piece_bytes == 0 || op.src_count == 1 || !stays || fits) return elements;
-    return std::max<std::int64_t>(1, scratch_.piece_bytes / element_bytes);
+    if (scratch_.piece_bytes == 0 || op.src_count == 1 || !stays) return elements;
+    const std::int64_t piece = std::max<std::int64_t>(1, scratch_.piece_bytes / element_bytes);
+    return std::max(piece, (elements + kMostPieces - 1) / kMostPieces);
   }
 
   /// Calls `visit` for each part of the op at hand, which `part_` and `elements_` are then; in the

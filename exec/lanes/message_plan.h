@@ -81,14 +81,12 @@ struct MessagePlan {
   }
 };
 
-/// Scratch memory of a process, more only where an op could not be carried out otherwise.
-inline constexpr std::int64_t kMessageScratchBytes = std::int64_t{32} << 20;
-
-/// What a process has of it, and how much of an op it holds at a time.
+/// Scratch memory of a process, and how much of an op it holds at a time.
 struct Scratch {
-  std::int64_t bytes = kMessageScratchBytes;
-  /// Ops longer than `bytes` that combine what others have come in pieces of at most so many bytes,
-  /// each of which is combined when it has come; 0: as a whole.
+  /// More only where an op could not be carried out otherwise.
+  std::int64_t bytes = std::int64_t{32} << 20;
+  /// What an op combines of others comes in pieces of so many bytes, or in 128 if these would be
+  /// more, each of which is combined when it has come; 0: as a whole.
   std::int64_t piece_bytes = 0;
 };
 

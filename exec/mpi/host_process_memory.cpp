@@ -34,7 +34,7 @@ class HostPart : public ProcessPart {
 };
 
 /// So little that what has come is still in a cache when it is combined: with two processes, 64 to
-/// 256 MiB take 0.7 to 0.8 times as long as with ops that come as a whole.
+/// 256 MiB take 0.70 to 0.85 times as long as with ops that come as a whole.
 constexpr Scratch kScratch{.bytes = std::int64_t{4} << 20, .piece_bytes = std::int64_t{1} << 20};
 
 class HostProcessMemory : public ProcessMemory {
@@ -58,7 +58,7 @@ class HostProcessMemory : public ProcessMemory {
       for (const auto& sizes : all_sizes) {
         need.add_buffers(sizes, [&](double bytes) { return allocated_bytes(bytes, places); });
       }
-      need.add("messages under way", static_cast<double>(kMessageScratchBytes), false);
+      need.add("messages under way", static_cast<double>(kScratch.bytes), false);
       if (options.check) need.add("checking", check_scratch_bytes(data), true);
     }
   }

@@ -82,24 +82,6 @@ std::unique_ptr<Prepared> prepare(const HostData& data, const Target& target,
   return prepared;
 }
 
-/// Tells the watchdog what it watches, as long as it lives.
-class Watched {
- public:
-  Watched(Watchdog* watchdog, const Program& program, double timeout_s)
-      : watchdog_(watchdog), timeout_s_(timeout_s) {
-    if (watchdog_ != nullptr) watchdog_->expect(&program, timeout_s_);
-  }
-  ~Watched() {
-    if (watchdog_ != nullptr) watchdog_->expect(nullptr, timeout_s_);
-  }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
-
- private:
-  Watchdog* const watchdog_;
-  const double timeout_s_;
-};
-
 /// Tells the others what this process is at: the op that its oldest step belongs to.
 void show(const MessageRunner& runner, RankState& state) {
   state.progress.fetch_add(1, std::memory_order_relaxed);

@@ -74,4 +74,22 @@ class Watchdog {
   Lookout lookout_;
 };
 
+/// Tells the watchdog what it watches, as long as it lives.
+class Watched {
+ public:
+  Watched(Watchdog* watchdog, const Program& program, double timeout_s)
+      : watchdog_(watchdog), timeout_s_(timeout_s) {
+    if (watchdog_ != nullptr) watchdog_->expect(&program, timeout_s_);
+  }
+  ~Watched() {
+    if (watchdog_ != nullptr) watchdog_->expect(nullptr, timeout_s_);
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  Watchdog* const watchdog_;
+  const double timeout_s_;
+};
+
 }  // namespace espalier

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/mpi_cuda/gpu_inventory.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -14,10 +17,14 @@
 #include "exec/cuda/wiring.h"
 #include "exec/mpi/agreement.h"
 #include "exec/mpi/exchange.h"
+#include "exec/mpi/fingerprint.h"
 #include "exec/mpi/packed.h"
+#include "exec/mpi/watchdog.h"
 #include "exec/mpi_cuda/gpu_of_process.h"
 #include "exec/mpi_cuda/routes.h"
 #include "exec/mpi_cuda/shared_memory.h"
+#include "ir/program.h"
+#include "run/options.h"
 
 namespace espalier {
 namespace {
@@ -25,7 +32,6 @@ namespace {
 /// A process's GPU, and how messages leave it.
 struct Described {
   DescribedGpu gpu;
-  cuda::GpuPlace place;
   std::vector<cuda::Route> to;  ///< by rank
 };
 
@@ -108,6 +114,15 @@ std::vector<Described> gather(const Processes& processes, const Described& mine)
   return all;
 }
 
+/// What all have to be asked alike.
+Fingerprint asked(const Processes& processes, const GpuChoice& choice) {
+  Fingerprint print;
+  print.build = processes.build;
+  print.memory = hash_bytes(fmt::format("cuda, transport {}", to_string(choice.transport)));
+  print.question = hash_bytes(fmt::format("{}", fmt::join(choice.devices, ",")));
+  return print;
+}
+
 bool passes_host(cuda::Route route) { return route == cuda::Route::staged; }
 
 /// The bundles of the first host between GPUs whose messages take them: those that go through the
@@ -139,6 +154,9 @@ std::vector<ProbedNvlink> nvlinks_of(const std::vector<Described>& all,
 }  // namespace
 
 Inventory gpu_inventory(const Processes& processes, const GpuChoice& choice) {
+  // A driver may hang.
+  const Program nothing;
+  const Watched watched(processes.watchdog, nothing, RunOptions{}.timeout_s);
   Described mine;
   std::optional<cuda::Gpus> opened;
   int gpu = 0;
@@ -147,7 +165,7 @@ Inventory gpu_inventory(const Processes& processes, const GpuChoice& choice) {
           opened = cuda::open_gpus({gpu});
           mine.gpu = describe_gpu(gpu);
         }),
-        {});
+        asked(processes, choice));
   const std::vector<cuda::GpuPlace> places = cuda::gather_places(
       processes, cuda::place_of(processes, opened->all.front(), choice.nccl_host));
   cuda::require_gpus_for(processes, choice, places);

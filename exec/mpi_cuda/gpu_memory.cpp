@@ -163,7 +163,7 @@ class GpuMemory : public ProcessMemory {
         }
       }
       on_gpu.add("tables", tables.front(), false);
-      on_gpu.add("messages under way", static_cast<double>(kMessageScratchBytes), false);
+      on_gpu.add("messages under way", static_cast<double>(scratch().bytes), false);
     }
     for (int i = 0; i < processes_.sharing; ++i) {
       for (std::size_t place = 0; place < sizes.size(); ++place) {

@@ -191,7 +191,9 @@ class Judge {
     const std::uint64_t drawn = random_();
     if (!all_cases_wanted() && drawn % 16 != 0) return;
     const auto buffering = (drawn >> 8) % 2 == 0 ? Buffering::none : Buffering::all;
-    const Scratch scratch{.bytes = (drawn >> 16) % 2 == 0 ? 0 : kMessageScratchBytes,
+    const Scratch scratch{.bytes = (drawn >> 16) % 2 == 0   ? 0
+                                   : (drawn >> 17) % 2 == 0 ? 256
+                                                            : Scratch{}.bytes,
                           .piece_bytes = (drawn >> 24) % 2 == 0 ? 0 : 20};
     expect_messages_right(program, DataType::int32, ReduceOp::sum, elements, buffering, drawn,
                           scratch);

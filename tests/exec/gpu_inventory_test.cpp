@@ -89,6 +89,21 @@ TEST(GpuInventory, RanksShareAGpuOrNoneDoes) {
               HasSubstr("rank 1: there is no GPU 7 on"));
 }
 
+TEST(GpuInventory, AllHaveToBeAskedTheSame) {
+  in_processes(2, [](const Processes& all) {
+    fake_cuda::begin_process();
+    fake_cuda::reset({});
+    const bool is_first = all.transport.process() == 0;
+    const GpuChoice choice{.transport = is_first ? GpuTransport::nccl : GpuTransport::automatic};
+    if (is_first) {
+      EXPECT_THAT(error_of([&] { gpu_inventory(all, choice); }, ErrorKind::usage),
+                  HasSubstr("rank 1"));
+    } else {
+      EXPECT_THROW(gpu_inventory(all, choice), ToldElsewhere);
+    }
+  });
+}
+
 /// Every program of a survey runs, over every route; what its times are does not matter here.
 TEST(GpuInventory, IsSurveyed) {
   const auto on_other_bus = [](int rank) {

@@ -138,7 +138,7 @@ TEST_F(GpuStepsTest, EveryRouteGivesWhatTheInterpreterGives) {
           SCOPED_TRACE(program.name + " " + std::to_string(ranks) + " " + std::to_string(elements) +
                        " seed " + std::to_string(seed));
           fake_cuda::reset({.gpus = kGpus, .seed = seed});
-          const Scratch scratch{.bytes = seed % 2 == 0 ? 0 : kMessageScratchBytes};
+          const Scratch scratch{.bytes = seed % 2 == 0 ? 0 : Scratch{}.bytes};
           const Buffering buffering = seed % 3 == 0 ? Buffering::all : Buffering::none;
           expect_messages_right(program, DataType::float32, ReduceOp::sum, elements, buffering,
                                 seed++, scratch, parts_by(route));

@@ -183,12 +183,17 @@ TEST(MessagePlan, RunsInAnyOrder) {
             reduce_scatter_program(ranks)}) {
         for (const std::int64_t elements : {0, 1, 13, 1031}) {
           for (const Buffering buffering : {Buffering::none, Buffering::all}) {
-            SCOPED_TRACE(program.name + " " + std::to_string(ranks) + " " +
-                         std::to_string(elements));
-            const Scratch scratch{.bytes = seed % 2 == 0 ? 0 : kMessageScratchBytes,
-                                  .piece_bytes = seed % 3 == 0 ? 0 : 64};
-            expect_messages_right(program, DataType::float32, ReduceOp::sum, elements, buffering,
-                                  seed++, scratch);
+            // As little as can be, some slots, and all that is wanted; whole and in pieces.
+            for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{256}, Scratch{}.bytes}) {
+              for (const std::int64_t piece_bytes : {0, 64}) {
+                SCOPED_TRACE(program.name + " " + std::to_string(ranks) + " " +
+                             std::to_string(elements) + " " + std::to_string(bytes) + " " +
+                             std::to_string(piece_bytes));
+                expect_messages_right(program, DataType::float32, ReduceOp::sum, elements,
+                                      buffering, seed++,
+                                      {.bytes = bytes, .piece_bytes = piece_bytes});
+              }
+            }
           }
         }
       }

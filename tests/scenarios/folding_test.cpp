@@ -135,6 +135,7 @@ TEST_P(Folded, TakesAsLongAsAllRanks) {
   const Program cut = chunk(folded, pieces);
   EXPECT_TRUE(verify(cut).ok());
   EXPECT_TRUE(same_program(cut, built_again(cut)));
+  EXPECT_EQ(cut.fold, built_again(cut).fold);
   expect_alike(chunk(whole, pieces), cut, 64 * kMib);
 }
 
