@@ -223,7 +223,7 @@ echo "Prediction, $count processes:"
 echo
 if "${by_processes[@]}" probe "${on_gpus[@]}" --output "$work/processes.yaml" 2>&1 | sed 's/^/    /'; then
   "${by_processes[@]}" compare "${on_gpus[@]}" --topology "$work/processes.yaml" --algorithm ring \
-    --size "64KiB,1MiB,16MiB,256MiB" 2>&1 | sed 's/^/    /' || failures=$((failures + 1))
+    --size "64KiB,1MiB,16MiB,256MiB" --json "$work/processes.json" 2>&1 | sed 's/^/    /' || failures=$((failures + 1))
 else
   failures=$((failures + 1))
 fi

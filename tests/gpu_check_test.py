@@ -117,10 +117,10 @@ class GpuCheck(unittest.TestCase):
         done = self.check(wrong=12345, COMPARE="1", GPUS="1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("**wrong**", done.stdout)
-        self.assertIn("Failed: 1. Missed: 1.", done.stdout)
+        self.assertIn("Failed: 2. Missed: 1.", done.stdout)
 
     def test_a_comparison_that_fails_is_not_forgotten(self):
-        self.assertIn("Failed: 1. Missed: 0.", self.check(COMPARE="1", GPUS="1").stdout)
+        self.assertIn("Failed: 2. Missed: 0.", self.check(COMPARE="1", GPUS="1").stdout)
 
     def test_every_collective_that_nccl_fails_at_is_counted(self):
         done = self.check(AGAINST="3", GPUS="1")
