@@ -116,7 +116,7 @@ class Planner {
     const bool stays = process_at(op.dst.place) == process_at(op.at);
     if (scratch_.piece_bytes == 0 || op.src_count == 1 || !stays) return elements;
     const std::int64_t piece = std::max<std::int64_t>(1, scratch_.piece_bytes / element_bytes);
-    return std::max(piece, (elements + kMostPieces - 1) / kMostPieces);
+    return std::min(elements, std::max(piece, (elements + kMostPieces - 1) / kMostPieces));
   }
 
   /// Calls `visit` for each part of the op at hand, which `part_` and `elements_` are then; in the

@@ -145,6 +145,14 @@ TEST(MessagePlan, WhatIsCombinedComesInPieces) {
               ElementsAre("send op 0 to 0", "send op 0 to 0"));
 }
 
+/// A slot is no larger than what comes, however long a piece may be: short messages have many.
+TEST(MessagePlan, ShortOperandsHaveShortSlots) {
+  const Program program = ring_program(4, false);
+  const std::int64_t slot = plan_of(program, 0, 4000, {.bytes = 0}).scratch_bytes;
+  const Scratch scratch{.bytes = 5 * slot, .piece_bytes = 1 << 20};
+  EXPECT_EQ(plan_of(program, 0, 4000, scratch).scratch_bytes, 5 * slot);
+}
+
 TEST(MessagePlan, HostMemoriesAreWithTheirFirstUser) {
   Builder builder("staged", test_contract(Collective::allgather, 3, 3));
   const PlaceId first = builder.add_host();
