@@ -109,7 +109,7 @@ int run() {
        .runs = 3},
       {.name = "DGX A100 x 16, one tree per root",
        .machines = {"dgx-a100:nodes=16"},
-       .target_s = 30,
+       .target_s = 2,
        .algorithm = "optimal:k=1",
        .collectives = {Collective::allgather},
        .runs = 1},

@@ -285,6 +285,13 @@ Forest pack_in_time(Collective collective, int root, const Router& router,
   }
 }
 
+/// Whether every root has `k` trees of one weight, of which alike ones have been merged.
+bool has_trees_per_root(const Forest& forest, int ranks, std::int64_t k) {
+  return std::ranges::all_of(forest.trees, [&](const PlannedTree& tree) {
+    return tree.weight * k * ranks % forest.units == 0;
+  });
+}
+
 bool has_shared_directions(const Router& router) {
   return std::ranges::any_of(router.topology().links, [&](const Link& link) {
     return link.duplex != Duplex::full && router.hop(link.a, link.b).has_value();
@@ -299,16 +306,16 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   const int n = static_cast<int>(placement.ranks.size());
   CHECK(root >= 0 && root < n);
   if (n == 1) return nothing_to_send(collective);
-  const bool is_whole = options.trees_per_root == 0 && placement.relays.empty();
+  const std::int64_t k = options.trees_per_root;
   std::optional<Forest> by_cells;
-  if (n > kMaxRanksWithoutCells && is_whole && info(collective).blocked) {
+  if (n > kMaxRanksWithoutCells && placement.relays.empty() && info(collective).blocked) {
     by_cells = plan_by_cells(collective, router, placement);
+    if (by_cells && k > 0 && !has_trees_per_root(*by_cells, n, k)) by_cells.reset();
     if (by_cells && is_good_by_cells(*by_cells, router, placement)) return std::move(*by_cells);
   }
   Forest forest = pack_in_time(collective, root, router, placement, options);
   if (by_cells && by_cells->algbw_gbps > forest.algbw_gbps) return std::move(*by_cells);
-  if (n > kMaxPricedTreeRanks || !placement.relays.empty() || options.trees_per_root > 0)
-    return forest;
+  if (n > kMaxPricedTreeRanks || !placement.relays.empty() || k > 0) return forest;
   const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
   if (has_shared_directions(router) && !is_time_up()) {
     Forest priced = plan_demands(collective, root, problem, router, placement);

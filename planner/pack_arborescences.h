@@ -8,9 +8,9 @@
 namespace espalier {
 
 struct PackingOptions {
-  /// Number of trees at every root, all of the same weight before identical ones are merged.
-  /// closer to the optimum. 0: the fewest that attain it, or as good as do (see `kNearOptimum` in
-  /// attains it (see `kGoodEnough` in pack_arborescences.cpp) where that would be very many.
+  /// Number of trees at every root, all of one weight before identical ones are merged: more of
+  /// them come closer to the optimum. 0: the fewest that attain it, or that come as near to it as
+  /// `kNearOptimum` in pack_arborescences.cpp says, where that would be very many.
   std::int64_t trees_per_root = 0;
 };
 

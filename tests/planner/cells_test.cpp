@@ -102,6 +102,19 @@ TEST(Cells, TellWhetherAMachineIsPlannedByNodes) {
   EXPECT_FALSE(can_plan_by_nodes(Collective::allreduce, ring.router, ring.placement));
 }
 
+TEST(Cells, PlanTheTreesPerRootThatWereAskedFor) {
+  const MachineOfCells cluster("dgx-a100:nodes=16");
+  const Forest free = cluster.plan(Collective::allgather);
+  // One tree of every rank: also two of half the weight, which are alike.
+  ASSERT_EQ(free.trees.size(), 128U);
+  for (const std::int64_t k : {1, 2}) {
+    SCOPED_TRACE(k);
+    const Forest asked = pack_arborescences(Collective::allgather, 0, cluster.router,
+                                            cluster.placement, {.trees_per_root = k});
+    EXPECT_TRUE(std::ranges::equal(asked.trees, free.trees, is_same));
+  }
+}
+
 TEST(CellTrees, GiveEveryCellAsManyNeighbours) {
   for (int n = 2; n <= 33; ++n) {
     SCOPED_TRACE(n);
