@@ -49,6 +49,8 @@ int run_sim(Arguments& arguments, const Console& console) {
       arguments.given("--show-links") ? arguments.integer("--show-links", 1, 1'000'000) : 0;
   const ExportTarget target = read_export(arguments);
   const bool explains = arguments.flag("--explain");
+  const bool shows_path = arguments.flag("--critical-path");
+  const bool only_times = shown_links == 0 && !shows_path && json.empty() && html.empty();
   const int jobs = read_jobs(arguments);
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
@@ -56,7 +58,8 @@ int run_sim(Arguments& arguments, const Console& console) {
   Simulator simulator;
   Study study(simulator, &simulator);
   const bool print = arguments.prints_text();
-  const std::vector<Query> queries = sweep.queries();
+  std::vector<Query> queries = sweep.queries();
+  for (Query& query : queries) query.folds_few = only_times;
   study.machine(queries.front());  // which the workers then know
   StudyWorkers workers(study, simulator, useful_workers(jobs, count_requests(study, queries)));
   const std::size_t most_rows = arguments.given("--algorithm") ? SimTable::kAllRows : kShownBest;
@@ -73,7 +76,7 @@ int run_sim(Arguments& arguments, const Console& console) {
   const Outcome* best = answers.best();
   if (print && best != nullptr) {
     if (shown_links > 0) print_links(console, *best, static_cast<int>(shown_links));
-    if (arguments.flag("--critical-path")) print_critical_path(console, *best);
+    if (shows_path) print_critical_path(console, *best);
   }
   if (!json.empty()) write_output(console, json, answers_json(answers));
   if (!csv.empty()) write_output(console, csv, answers_csv(answers));

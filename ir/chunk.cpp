@@ -43,6 +43,12 @@ struct Borders {
   }
 };
 
+/// Whether a lane whose ops move these units of a block is every other one of those that divide the
+/// block among them. The lane's number must not decide: formats number lanes anew.
+bool begins_with_half(std::int64_t begin, std::int64_t end) {
+  return begin / (end - begin) % 2 == 1;
+}
+
 /// How many pieces ops are cut into. Keeps references to its arguments.
 class Pieces {
  public:
@@ -83,12 +89,10 @@ class Pieces {
   }
 
  private:
-  /// Whether its lane is every other one of those that divide a block among them. The lane's number
-  /// must not decide: formats number lanes anew.
   bool is_staggered(const Op& op) const {
     if (!chunking_.stagger) return false;
     const auto [begin, end] = stretches_.at({op.at, op.lane});
-    return begin / (end - begin) % 2 == 1;
+    return begins_with_half(begin, end);
   }
 
   const Chunking& chunking_;
@@ -332,6 +336,20 @@ Program cut_each(const Program& whole, const Chunking& chunking, const Pieces& p
   return cut;
 }
 
+/// Whether slices cover all that lies between the first and the last of their units, and that is
+/// whole periods: it is then the same units in every group.
+bool covers_periods(const Fold& fold, std::vector<std::pair<std::int64_t, std::int64_t>> slices) {
+  std::ranges::sort(slices);
+  const auto& [most, rest_begin, rest] = fold.turns[static_cast<std::size_t>(Buffer::out)];
+  std::int64_t end = slices.front().first;
+  if (end % most.period != 0) return false;
+  for (const auto& [begin, length] : slices) {
+    if (begin > end) return false;
+    end = std::max(end, begin + length);
+  }
+  return end % most.period == 0 && end <= rest_begin;
+}
+
 /// Whether the order of ops is that of their data, and nothing but data is about.
 bool is_data_flow(const Program& program) {
   return std::ranges::all_of(program.ops, [&](const Op& op) {
@@ -371,6 +389,42 @@ Chunking plan_chunking(const Program& program, double size_bytes, double chunk_b
     chunking = {1, enlarge_pieces(program, chunking.piece_units, max_ops), stagger};
   }
   return chunking;
+}
+
+bool staggers_alike(const Program& program) {
+  const Fold& fold = program.fold;
+  const std::int64_t block = block_units(program.contract);
+  std::map<std::pair<PlaceId, int>, std::vector<const Op*>> lanes;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::combine) lanes[{op.at, op.lane}].push_back(&op);
+  }
+  return std::ranges::all_of(lanes, [&](const auto& lane) {
+    const std::vector<const Op*>& ops = lane.second;
+    std::vector<std::pair<std::int64_t, std::int64_t>> slices;
+    for (const Op* op : ops) slices.emplace_back(op->dst.begin, op->length);
+    const auto is_output = [](const Op* op) { return op->dst.buffer == Buffer::out; };
+    const bool is_one_block = block == program.contract.units;
+    if (is_one_block && std::ranges::all_of(ops, is_output) && covers_periods(fold, slices)) {
+      return true;
+    }
+    const auto is_staggered = [&](int group) {
+      std::int64_t first = std::numeric_limits<std::int64_t>::max();
+      std::int64_t last = 0;
+      for (const Op* op : ops) {
+        const std::int64_t begin =
+            fold.moved(op->dst.buffer, op->dst.begin, op->length, group) % block;
+        first = std::min(first, begin);
+        last = std::max<std::int64_t>(last, begin + op->length);
+      }
+      return begins_with_half(first, last);
+    };
+    const bool of_first = is_staggered(0);
+    for (int group = 1; group < fold.groups; ++group) {
+      check_interruption_at(static_cast<std::size_t>(group));
+      if (is_staggered(group) != of_first) return false;
+    }
+    return true;
+  });
 }
 
 Program chunk(const Program& program, const Chunking& chunking) {

@@ -33,4 +33,8 @@ Chunking plan_chunking(const Program& program, double size_bytes, double chunk_b
 /// when cut alike.
 Program chunk(const Program& program, const Chunking& chunking);
 
+/// Whether in every group of a folded program the same lanes are staggered as in the first. Where
+/// they are not, what it is cut into is not what all ops are cut into.
+bool staggers_alike(const Program& program);
+
 }  // namespace espalier

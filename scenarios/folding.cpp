@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/chunk.h"
 #include "ir/unfold.h"
 #include "run/switches.h"
 #include "run/target.h"
@@ -19,15 +20,19 @@ std::optional<Rotation> find_rotation(const Topology& topology, const Placement&
   for (int rank = 0; rank < static_cast<int>(placement.ranks.size()); ++rank) {
     next.push_back(fold.rank_moved(rank, 1));
   }
-  auto found = Rotation::find(topology, placement, next, fold.groups);
-  // What passes no CPU does not depend on which one is near: see folds_routes.
-  return found ? found : Rotation::find(topology, placement, next, fold.groups, false);
+  // Routes that pass what is left out are not the same in all groups: see folds_routes.
+  for (const auto what :
+       {Rotation::Of::all, Rotation::Of::without_cpus, Rotation::Of::gpu_fabric}) {
+    if (auto found = Rotation::find(topology, placement, next, fold.groups, what)) return found;
+  }
+  return std::nullopt;
 }
 
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
-                                    const BuildRequest& request) {
+                                    const BuildRequest& request, int most_groups) {
   if (!machine.placement.relays.empty()) return std::nullopt;
   for (Fold& fold : folds(choice, request)) {
+    if (fold.groups > most_groups) continue;
     auto rotation = find_rotation(*machine.topology, machine.placement, fold);
     if (!rotation) continue;
     return Folding{std::move(fold), std::make_shared<const Rotation>(std::move(*rotation))};
@@ -49,6 +54,7 @@ std::optional<Program> program_of_groups(const Machine& machine, const Algorithm
   if (!has_many || not_routable(program, machine)) return std::nullopt;
   // Where it can't be cut, all ops are the better answer.
   if (!may_be_cut(program)) return std::nullopt;
+  if (choice.algorithm->staggered && !staggers_alike(program)) return std::nullopt;
   for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
     const Target target{&machine.runtime(runtime), machine.placement, nullptr};
     if (!backend.runs_all_groups(program, target, {})) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -10,8 +11,8 @@
 
 namespace espalier {
 
-/// Programs of this many ranks or more are folded where that is possible: fewer are simulated in no
-/// time, and then link by link.
+/// Programs of this many ranks or more are folded where that is possible. Fewer are answered link
+/// by link; they are folded where only their time is asked for.
 inline constexpr int kMinFoldedRanks = 32;
 
 /// How an algorithm's program for a machine folds into groups of ranks that behave alike.
@@ -24,10 +25,11 @@ struct Folding {
 std::optional<Rotation> find_rotation(const Topology& topology, const Placement& placement,
                                       const Fold& fold);
 
-/// With the smallest groups that both the algorithm and the machine repeat; nothing where there are
-/// none. \pre parameters of the choice are in range
+/// With the smallest groups that both the algorithm and the machine repeat, no more than
+/// `most_groups` of them; nothing where there are none. \pre parameters of the choice are in range
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
-                                    const BuildRequest& request);
+                                    const BuildRequest& request,
+                                    int most_groups = std::numeric_limits<int>::max());
 
 /// Programs of this many ops or more are built of one group's ops where groups do the same on a
 /// machine that is not alike for them: fewer are built and verified in no time.

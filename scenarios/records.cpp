@@ -161,10 +161,10 @@ auto members(Is<RunOptions> auto& run) {
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, merge, may_fold, launch, library_version, timed_calls,
-         against_nccl, run] = query;
+         size_bytes, chunk_bytes, judge, merge, may_fold, folds_few, launch, library_version,
+         timed_calls, against_nccl, run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
-                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, launch,
+                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, folds_few, launch,
                   library_version, timed_calls, against_nccl, run);
 }
 // What the model says is a part of the key by itself; no answer depends on where a step time is

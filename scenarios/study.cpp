@@ -42,7 +42,7 @@ Study::Study(Backend& backend, Backend* simulator, std::int64_t search_work)
     : backend_(backend),
       simulator_(simulator),
       search_work_(search_work),
-      cache_(std::make_unique<Cache>()) {}
+      cache_(std::make_unique<Cache>(simulator == &backend)) {}
 Study::~Study() = default;
 
 std::vector<std::string> Study::applicable(Collective collective) {

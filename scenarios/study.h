@@ -44,6 +44,9 @@ struct Query {
   /// Of many groups of ranks that behave alike, one may be simulated in place of all. False for who
   /// needs the program with all its ops.
   bool may_fold = true;
+  /// Of few groups, too (see kMinFoldedRanks): for who asks for times alone, as links are then
+  /// those of one group, and the critical path has its ops.
+  bool folds_few = false;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
   int timed_calls = kTimedCalls;            ///< of a benchmark, between two waits

@@ -21,6 +21,7 @@
 #include "ir/verify.h"
 #include "scenarios/buildable.h"
 #include "scenarios/chunk_search.h"
+#include "scenarios/folding.h"
 #include "scenarios/study.h"
 
 // What a study remembers between queries. Private to this room.
@@ -173,6 +174,9 @@ struct Study::Cache {
   using BaselineKey =
       std::tuple<const Machine*, Collective, int, bool, std::int64_t, int, LaunchMode>;
 
+  explicit Cache(bool is_simulated_) : is_simulated(is_simulated_) {}
+
+  const bool is_simulated;  ///< nothing is executed, so that nobody needs the ops of all ranks
   std::map<std::string, std::shared_ptr<const Topology>> topologies;
   std::set<std::string> given;  ///< those not loaded by name
   std::map<std::string, AlgorithmChoice> choices;
@@ -204,16 +208,24 @@ struct Study::Cache {
   }
 
   /// Nothing is asked for that needs every op, or another engine.
-  static bool may_fold(const Query& query) {
-    return query.may_fold && query.run.engine != SimEngine::simgrid;
+  bool may_fold(const Query& query, const Machine& machine) const {
+    const bool is_wanted = query.folds_few || machine.ranks() >= kMinFoldedRanks;
+    return is_simulated && is_wanted && query.may_fold && query.run.engine != SimEngine::simgrid;
   }
 
   ProgramKey program_key(const Query& query, const Machine& machine) {
     const bool by_size = is_library(choice(query.algorithm));
+    const bool folds = may_fold(query, machine);
     return {&machine,        query.collective,
             query.root,      query.in_place,
             query.algorithm, by_size ? query.size_bytes : 0,
-            may_fold(query), may_fold(query) ? query.launch : LaunchMode::per_gpu};
+            folds,           folds ? query.launch : LaunchMode::per_gpu};
+  }
+
+  /// What is predicted is a time alone.
+  PredictionKey prediction_key(Query query, const Machine& machine) {
+    query.folds_few = true;
+    return {program_key(query, machine), query.chunk_bytes};
   }
 
   static bool is_same_but_for_size(ProgramKey a, const ProgramKey& b) {

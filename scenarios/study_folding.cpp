@@ -2,12 +2,14 @@
 // Programs of one group of ranks, where what a study asks about is the same for all groups.
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "core/words.h"
+#include "ir/chunk.h"
 #include "ir/unfold.h"
 #include "scenarios/benchmark.h"
 #include "scenarios/buildable.h"
@@ -16,21 +18,38 @@
 #include "scenarios/study_cache.h"
 
 namespace espalier {
+namespace {
+
+/// Whether groups do the same, whatever it is cut into, and their data goes the same way.
+bool are_alike(const Program& program, const AlgorithmChoice& choice, const Machine& machine,
+               const Rotation& rotation) {
+  const bool is_cut_alike = !choice.algorithm->staggered || staggers_alike(program);
+  return is_cut_alike && folds_routes(program, machine, rotation);
+}
+
+}  // namespace
 
 /// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
 /// it.
 std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
                                          Prepared& made) {
-  const bool is_simulated = simulator_ == &backend_ && Cache::may_fold(query);
-  if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
-  const auto folding = find_folding(machine, made.choice, request_for(query, machine));
-  if (!folding) return std::nullopt;
-  const bool begin_alike = starts_fold(machine, query, folding->fold);
-  if (!begin_alike && !not_built(made.choice, request_for(query, machine))) return std::nullopt;
-  Built built = build_on(machine, made.choice, query, {}, folding->fold, folding->rotation.get());
-  if (!built.program || !folds_routes(*built.program, machine, *folding->rotation)) {
-    return std::nullopt;
+  if (!cache_->may_fold(query, machine)) return std::nullopt;
+  const BuildRequest request = request_for(query, machine);
+  std::optional<Folding> folding;
+  Built built;
+  bool begin_alike = true;
+  // Where groups are not alike after all, larger ones may be.
+  for (int most = std::numeric_limits<int>::max(); most > 1; most = folding->fold.groups - 1) {
+    folding = find_folding(machine, made.choice, request, most);
+    if (!folding) return std::nullopt;
+    begin_alike = starts_fold(machine, query, folding->fold);
+    if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
+    built = build_on(machine, made.choice, query, {}, folding->fold, folding->rotation.get());
+    if (!built.program) return std::nullopt;
+    if (are_alike(*built.program, made.choice, machine, *folding->rotation)) break;
+    built.program = nullptr;
   }
+  if (!built.program) return std::nullopt;
   // All ranks, cut into chunks, are the better answer as long as they are not too many.
   const bool is_cuttable = may_be_cut(*built.program);
   if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
@@ -41,6 +60,7 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
         "the ranks of a call by itself begin at once, though one process launches them one after "
         "the other: their ops are too many to simulate all");
   }
+  if (machine.ranks() < kMinFoldedRanks) return built;
   const Fold& fold = folding->fold;
   const std::string channels =
       fold.shares_ranks() ? fmt::format(", and {} channels of each", fold.lanes) : "";
@@ -54,8 +74,7 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
 /// the machine is not alike for them.
 std::optional<Built> Study::build_of_groups(const Query& query, const Machine& machine,
                                             const Prepared& made) {
-  const bool is_simulated = simulator_ == &backend_ && Cache::may_fold(query);
-  if (!is_simulated || machine.ranks() < kMinFoldedRanks) return std::nullopt;
+  if (!cache_->may_fold(query, machine)) return std::nullopt;
   auto program = program_of_groups(machine, made.choice, request_for(query, machine), backend_);
   if (!program) return std::nullopt;
   Built built;

@@ -193,7 +193,7 @@ ChunkChoice Study::simulate_as_before(const Query& query, const Promise& known,
 /// The earlier prediction of the same algorithm that promises most of the query.
 Study::Promise Study::promise(const Query& query) {
   Promise best;
-  const Cache::ProgramKey key = cache_->program_key(query, machine(query));
+  const Cache::ProgramKey key = cache_->prediction_key(query, machine(query)).first;
   const auto look = [&](const std::map<std::int64_t, Prediction>& known) {
     for (const auto& [size_bytes, prediction] : known) {
       if (prediction.skipped) continue;
@@ -256,18 +256,23 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
     made.algorithm = query.algorithm;
     if (std::isinf(time_left_s())) return made;
     // For who has no time to try all: see promise.
-    return cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}]
+    return cache_->predictions[cache_->prediction_key(query, machine)]
         .insert_or_assign(query.size_bytes, std::move(made))
         .first->second;
   }
   if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
     return predict(*stated, worthwhile_s);
   }
-  auto& known = cache_->predictions[{cache_->program_key(query, machine), query.chunk_bytes}];
+  if (!query.folds_few) {
+    Query alone = query;
+    alone.folds_few = true;
+    return predict(alone, worthwhile_s);
+  }
+  const Cache::PredictionKey key = cache_->prediction_key(query, machine);
+  auto& known = cache_->predictions[key];
   const AlgorithmChoice& asked = choice(query.algorithm);
   const auto found = known.find(query.size_bytes);
-  const auto hurried = cache_->hurried.find(
-      {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes});
+  const auto hurried = cache_->hurried.find({key, query.size_bytes});
   // As with plans; but what is chosen of predictions is chosen anew, as there may be others by now.
   const bool may_be_better = hurried != cache_->hurried.end() &&
                              (is_portfolio(asked) || (hurried->second.second != asked_ &&
@@ -288,9 +293,7 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
   made.is_cut_short = own.has_cut_short();
   if (query.run.limits || made.is_bounded || made.best.time_s > worthwhile_s) return made;
   if (made.is_cut_short) {
-    cache_->hurried.insert_or_assign(
-        {{cache_->program_key(query, machine), query.chunk_bytes}, query.size_bytes},
-        std::pair(had_s, asked_));
+    cache_->hurried.insert_or_assign({key, query.size_bytes}, std::pair(had_s, asked_));
   } else if (hurried != cache_->hurried.end()) {
     cache_->hurried.erase(hurried);
   }
@@ -302,8 +305,9 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
 /// pieces when it is asked for them.
 const Prediction* Study::found_by_search(const Query& query, Machine& machine) {
   if (!query.chunk_bytes || query.run.limits) return nullptr;
-  const auto searches =
-      cache_->predictions.find({cache_->program_key(query, machine), std::nullopt});
+  Query free = query;
+  free.chunk_bytes.reset();
+  const auto searches = cache_->predictions.find(cache_->prediction_key(free, machine));
   if (searches == cache_->predictions.end()) return nullptr;
   const auto found = searches->second.find(query.size_bytes);
   if (found == searches->second.end() || found->second.skipped || found->second.is_cut_short ||
@@ -322,8 +326,7 @@ double Study::shortest_time_s(const Query& query) {
   if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
     return shortest_time_s(*stated);
   }
-  const auto known =
-      cache_->predictions.find({cache_->program_key(query, machine), query.chunk_bytes});
+  const auto known = cache_->predictions.find(cache_->prediction_key(query, machine));
   double least_s = 0;
   if (known == cache_->predictions.end()) return least_s;
   for (const auto& [size_bytes, prediction] : known->second) {

@@ -156,21 +156,29 @@ bool find_cycles(const std::vector<Id>& next, int groups, std::vector<Id>& first
 }  // namespace
 
 std::optional<Rotation> Rotation::find(const Topology& topology, const Placement& placement,
-                                       const std::vector<int>& next_rank, int groups,
-                                       bool with_cpus) {
+                                       const std::vector<int>& next_rank, int groups, Of what) {
   CHECK(groups > 1 && placement.ranks.size() == next_rank.size());
   const auto is_shared = [](const Link& link) { return link.duplex == Duplex::shared; };
   const auto has_shared = [](const Node& node) { return !node.memory.empty(); };
   if (std::ranges::any_of(topology.links, is_shared)) return std::nullopt;
   if (std::ranges::any_of(topology.nodes, has_shared)) return std::nullopt;
-  Rotation made(topology, groups, with_cpus);
+  Rotation made(topology, groups, what);
   if (!made.match_nodes(placement, next_rank) || !made.match_links() || !made.close())
     return std::nullopt;
   return made;
 }
 
 bool Rotation::is_left_out(NodeId node) const {
-  return !with_cpus_ && topology_->node(node).kind == NodeKind::cpu;
+  const NodeKind kind = topology_->node(node).kind;
+  switch (what_) {
+    case Of::all:
+      return false;
+    case Of::without_cpus:
+      return kind == NodeKind::cpu;
+    case Of::gpu_fabric:
+      return kind != NodeKind::gpu && kind != NodeKind::nvswitch;
+  }
+  return false;
 }
 
 bool Rotation::match_nodes(const Placement& placement, const std::vector<int>& next_rank) {
@@ -186,7 +194,7 @@ bool Rotation::match_nodes(const Placement& placement, const std::vector<int>& n
     const Node& one = topology.node(from);
     const Node& other = topology.node(to);
     if (next_host.try_emplace(one.host, other.host).first->second != other.host) return false;
-    return !with_cpus_ ||
+    return what_ != Of::all ||
            next_numa.try_emplace({one.host, one.numa}, other.numa).first->second == other.numa;
   };
   for (const NodeId gpu : placement.ranks) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -15,14 +16,22 @@ namespace espalier {
 /// them then.
 class Rotation {
  public:
+  /// What has to be alike. `keeps_route` is false for routes that pass anything else.
+  enum class Of : std::uint8_t {
+    all,
+    /// All but CPUs: what hangs from them is alike whatever its socket.
+    without_cpus,
+    /// GPUs and the switches and links between them.
+    gpu_fabric,
+  };
+
   /// That moves rank r to rank next_rank[r]. It is found by matching nodes by what they are and by
   /// their links to nodes matched already, and then checked node by node and link by link. Nothing
   /// where there is none, where some host of the machine has shared media or memory, or where
-  /// moving `groups` times does not lead back to every node. Without CPUs, what hangs from them is
-  /// alike whatever its socket; `keeps_route` is then false for routes that pass one.
+  /// moving `groups` times does not lead back to every node.
   static std::optional<Rotation> find(const Topology& topology, const Placement& placement,
                                       const std::vector<int>& next_rank, int groups,
-                                      bool with_cpus = true);
+                                      Of what = Of::all);
 
   int groups() const { return groups_; }
   NodeId next(NodeId node) const { return next_node_[static_cast<std::size_t>(node)]; }
@@ -41,8 +50,8 @@ class Rotation {
   bool keeps_route(const Router& router, NodeId from, NodeId to) const;
 
  private:
-  Rotation(const Topology& topology, int groups, bool with_cpus)
-      : topology_(&topology), groups_(groups), with_cpus_(with_cpus) {}
+  Rotation(const Topology& topology, int groups, Of what)
+      : topology_(&topology), groups_(groups), what_(what) {}
   bool match_nodes(const Placement& placement, const std::vector<int>& next_rank);
   bool match_links();
   bool is_left_out(NodeId node) const;
@@ -54,7 +63,7 @@ class Rotation {
 
   const Topology* topology_;
   int groups_;
-  bool with_cpus_;
+  Of what_;
   std::vector<NodeId> next_node_;
   std::vector<std::size_t> next_hop_;  ///< by 2 * link + direction
   std::vector<NodeId> first_node_;

@@ -24,7 +24,7 @@ constexpr std::int64_t kMib = std::int64_t{1} << 20;
 struct Question {
   std::string machine;
   std::string profile;
-  std::string algorithm;
+  std::string algorithm = "ring";
   Collective collective = Collective::allreduce;
   bool in_place = false;
   int each = 1;  ///< ranks of a group
@@ -501,6 +501,102 @@ TEST(Folding, FindsTheChunksOfAllRanks) {
     EXPECT_NEAR(folded.report.time_s, whole.report.time_s, 1e-9 * whole.report.time_s);
     EXPECT_NEAR(folded.benchmark_s, whole.benchmark_s, 1e-9 * whole.report.time_s);
   }
+}
+
+/// Where only times are asked for, programs of few ranks fold, too.
+struct FewRanks {
+  const char* machine;
+  std::vector<int> gpus = {};
+  const char* profile = "kernel";
+  /// Of the questions below, how many are answered by a folded program, at least.
+  int folded = 1;
+};
+
+class FoldingOfFew : public testing::TestWithParam<FewRanks> {};
+
+TEST_P(FoldingOfFew, TakesTheTimeOfAllOps) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = GetParam().machine;
+  query.gpus = GetParam().gpus;
+  query.profile = GetParam().profile;
+  query.judge = false;
+  int folded = 0;
+  for (const Collective collective :
+       {kAllreduce, kAllgather, kReducescatter, Collective::alltoall}) {
+    query.collective = collective;
+    for (const std::string& algorithm : Study::applicable(collective)) {
+      if (algorithm == "optimal") continue;  // its plans do not fold
+      query.algorithm = algorithm;
+      for (const auto& [size_bytes, chunk_bytes] :
+           std::vector<std::pair<std::int64_t, std::optional<std::int64_t>>>{
+               {48 * 1024, {}}, {8 * kMib, {}}, {8 * kMib, 256 * 1024}, {48 * kMib, 0}}) {
+        SCOPED_TRACE(fmt::format("{} by {}, {} bytes in chunks of {}", to_string(collective),
+                                 algorithm, size_bytes, chunk_bytes.value_or(-1)));
+        query.size_bytes = size_bytes;
+        query.chunk_bytes = chunk_bytes;
+        query.folds_few = true;
+        const Outcome few = study.ask(query);
+        query.folds_few = false;
+        const Outcome whole = study.ask(query);
+        ASSERT_EQ(few.skipped, whole.skipped);
+        if (few.skipped) continue;
+        folded += few.program->fold.is_folded() ? 1 : 0;
+        EXPECT_FALSE(whole.program->fold.is_folded());
+        EXPECT_EQ(few.chosen, whole.chosen);
+        EXPECT_EQ(few.chunk_bytes, whole.chunk_bytes);
+        EXPECT_EQ(few.protocol, whole.protocol);
+        EXPECT_EQ(few.program_note, whole.program_note);
+        EXPECT_NEAR(few.report.time_s, whole.report.time_s, 1e-9 * whole.report.time_s);
+        EXPECT_NEAR(few.benchmark_s, whole.benchmark_s, 1e-9 * whole.report.time_s);
+      }
+    }
+  }
+  EXPECT_GE(folded, GetParam().folded);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, FoldingOfFew,
+    testing::Values(FewRanks{"dgx-a100", {}, "kernel", 20}, FewRanks{"dgx2", {}, "kernel", 20},
+                    FewRanks{"dgx1-v100"}, FewRanks{"mi300x", {}, "kernel", 10},
+                    FewRanks{"dgx-h100:nodes=2", {}, "kernel", 20},
+                    FewRanks{"dgx-h100:nodes=2", {}, "nccl"},
+                    FewRanks{"dgx-a100:nodes=2", {0, 1, 2, 8, 9, 10}},
+                    FewRanks{"dgx-a100:nodes=3", {0, 1, 8, 9, 16, 17}, "copy_engine"},
+                    FewRanks{"mist:nodes=2"}, FewRanks{"ring:n=6,gbps=25", {}, "ideal", 4},
+                    FewRanks{"switch:n=12", {}, "kernel:simple", 10},
+                    FewRanks{"torus:x=3,y=4", {}, "ideal", 0}, FewRanks{"kesch"}),
+    [](const auto& one) { return fmt::format("number_{}", one.index); });
+
+/// Pairs of GPUs hang from one PCIe switch, so that no rotation of all that there is moves each to
+/// the next; but all of them have the same links to the NVSwitches.
+TEST(FoldingOfFewAlone, LooksAtTheFabricAloneWhereNothingElseIsUsed) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-a100";
+  query.algorithm = "ring";
+  query.size_bytes = kMib;
+  query.judge = false;
+  query.folds_few = true;
+  EXPECT_EQ(study.ask(query).program->fold.groups, 8);
+}
+
+/// Whether a lane of a rail is staggered depends on the machine where there are two of them.
+TEST(FoldingOfFewAlone, IsNotWhereLanesBeginWithHalvesInSomeGroupsOnly) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.algorithm = "hierarchical:direct=1";
+  query.size_bytes = 1024 * kMib;
+  query.chunk_bytes = 8 * kMib;
+  query.profile = "kernel:simple";
+  query.judge = false;
+  query.topology = "dgx2:nodes=2";
+  EXPECT_FALSE(study.ask(query).program->fold.is_folded());
+  query.topology = "dgx2:nodes=3";
+  EXPECT_TRUE(study.ask(query).program->fold.is_folded());
 }
 
 /// Of many machines, switches add up and hand out while rings bring what comes next: a message

@@ -221,7 +221,8 @@ TEST_F(TunerTest, WhatIsListedIsWhatNothingBeats) {
     for (const TuningRow& choice : tuning.choices) {
       for (const std::string& candidate : candidates) {
         const auto known = times_s.find({candidate, choice.up_to_bytes});
-        if (known != times_s.end()) EXPECT_FALSE(shorter(known->second, choice.time_s));
+        if (known == times_s.end()) continue;
+        EXPECT_FALSE(shorter(known->second, choice.time_s));
       }
     }
     for (const CandidateTimes& one : tuning.candidates) {

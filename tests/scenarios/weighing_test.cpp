@@ -29,9 +29,9 @@ class Weigh : public testing::Test {
     const WeighedBy by{.program = [](const AlgorithmChoice&) { return nullptr; },
                        .is_crowded = [](const Program&) { return false; },
                        .predict =
-                           [&](const AlgorithmChoice& choice, double worthwhile_s) {
+                           [&](const AlgorithmChoice& choice, double its_worthwhile_s) {
                              const Asked one{choice.parameters.at("fabric"),
-                                             choice.parameters.at("strips"), worthwhile_s};
+                                             choice.parameters.at("strips"), its_worthwhile_s};
                              asked_.push_back(one);
                              Prediction made;
                              made.algorithm = spec_of(choice);
