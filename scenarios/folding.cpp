@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/folding.h"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -20,12 +21,16 @@ std::optional<Rotation> find_rotation(const Topology& topology, const Placement&
   for (int rank = 0; rank < static_cast<int>(placement.ranks.size()); ++rank) {
     next.push_back(fold.rank_moved(rank, 1));
   }
-  // Routes that pass what is left out are not the same in all groups: see folds_routes.
-  for (const auto what :
-       {Rotation::Of::all, Rotation::Of::without_cpus, Rotation::Of::gpu_fabric}) {
-    if (auto found = Rotation::find(topology, placement, next, fold.groups, what)) return found;
-  }
-  return std::nullopt;
+  const auto of = [&](Rotation::Of what) {
+    return Rotation::find(topology, placement, next, fold.groups, what);
+  };
+  // Routes that pass what is left out are not alike: see folds_routes. Those between hosts do.
+  if (auto found = of(Rotation::Of::all)) return found;
+  if (auto found = of(Rotation::Of::without_cpus)) return found;
+  const auto host = [&](NodeId gpu) { return topology.node(gpu).host; };
+  const bool is_one_host = std::ranges::all_of(
+      placement.ranks, [&](NodeId gpu) { return host(gpu) == host(placement.ranks.front()); });
+  return is_one_host ? of(Rotation::Of::gpu_fabric) : std::nullopt;
 }
 
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,

@@ -20,11 +20,9 @@
 namespace espalier {
 namespace {
 
-/// Whether groups do the same, whatever it is cut into, and their data goes the same way.
-bool are_alike(const Program& program, const AlgorithmChoice& choice, const Machine& machine,
-               const Rotation& rotation) {
-  const bool is_cut_alike = !choice.algorithm->staggered || staggers_alike(program);
-  return is_cut_alike && folds_routes(program, machine, rotation);
+/// Whether groups do the same, whatever the program is cut into.
+bool are_cut_alike(const Program& program, const AlgorithmChoice& choice) {
+  return !choice.algorithm->staggered || staggers_alike(program);
 }
 
 }  // namespace
@@ -46,7 +44,10 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
     built = build_on(machine, made.choice, query, {}, folding->fold, folding->rotation.get());
     if (!built.program) return std::nullopt;
-    if (are_alike(*built.program, made.choice, machine, *folding->rotation)) break;
+    const bool goes_alike = folds_routes(*built.program, machine, *folding->rotation);
+    if (goes_alike && are_cut_alike(*built.program, made.choice)) break;
+    // Of many ranks, routes that pass what the rotation leaves out do so in larger groups, too.
+    if (!goes_alike && machine.ranks() >= kMinFoldedRanks) return std::nullopt;
     built.program = nullptr;
   }
   if (!built.program) return std::nullopt;
