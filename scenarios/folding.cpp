@@ -34,10 +34,9 @@ std::optional<Rotation> find_rotation(const Topology& topology, const Placement&
 }
 
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
-                                    const BuildRequest& request, int most_groups) {
+                                    const BuildRequest& request) {
   if (!machine.placement.relays.empty()) return std::nullopt;
   for (Fold& fold : folds(choice, request)) {
-    if (fold.groups > most_groups) continue;
     auto rotation = find_rotation(*machine.topology, machine.placement, fold);
     if (!rotation) continue;
     return Folding{std::move(fold), std::make_shared<const Rotation>(std::move(*rotation))};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -11,8 +10,8 @@
 
 namespace espalier {
 
-/// Programs of this many ranks or more are folded where that is possible. Fewer are answered link
-/// by link; they are folded where only their time is asked for.
+/// Programs of this many ranks or more are folded where that is possible. Those of fewer ranks are
+/// folded only for who asks for nothing but their time, and reported link by link otherwise.
 inline constexpr int kMinFoldedRanks = 32;
 
 /// How an algorithm's program for a machine folds into groups of ranks that behave alike.
@@ -25,11 +24,10 @@ struct Folding {
 std::optional<Rotation> find_rotation(const Topology& topology, const Placement& placement,
                                       const Fold& fold);
 
-/// With the smallest groups that both the algorithm and the machine repeat, no more than
-/// `most_groups` of them; nothing where there are none. \pre parameters of the choice are in range
+/// With the smallest groups that both the algorithm and the machine repeat; nothing where there are
+/// none. \pre parameters of the choice are in range
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
-                                    const BuildRequest& request,
-                                    int most_groups = std::numeric_limits<int>::max());
+                                    const BuildRequest& request);
 
 /// Programs of this many ops or more are built of one group's ops where groups do the same on a
 /// machine that is not alike for them: fewer are built and verified in no time.

@@ -55,61 +55,60 @@ std::vector<std::string> Study::applicable(Collective collective) {
   return names;
 }
 
-Study::Prepared& Study::prepare(const Query& query, Machine& machine) {
+std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& machine) {
   const Cache::ProgramKey key = cache_->program_key(query, machine);
-  const auto known = cache_->programs.find(key);
-  if (known != cache_->programs.end() && !may_plan_better(known->second)) {
-    if (known->second.is_cut_short) note_cut_short();
-    return known->second;
-  }
+  if (auto known = cache_->known_program(key, asked_)) return known;
   const Stopwatch stopwatch(shared_s_);
   cache_->forget_programs_if_large();
   const TimeLimit own(std::numeric_limits<double>::infinity());
-  Prepared made;
-  made.had_s = time_left_s();
-  made.question = asked_;
-  made.choice = choice(query.algorithm);
+  const auto made = std::make_shared<Prepared>();
+  made->had_s = time_left_s();
+  made->question = asked_;
+  made->choice = choice(query.algorithm);
   Built built;
-  if (auto folded = build_folded(query, machine, made)) {
+  bool is_whole = false;
+  if (auto folded = build_folded(query, machine, *made)) {
     built = std::move(*folded);
-  } else if (auto of_groups = build_of_groups(query, machine, made)) {
+  } else if (auto of_groups = build_of_groups(query, machine, *made)) {
     built = std::move(*of_groups);
   } else {
+    const Cache::ProgramKey whole = Cache::whole_key(key);
+    if (auto known = cache_->known_program(whole, asked_)) {
+      return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
+    }
     built =
-        build_on(machine, made.choice, query, [&](const BuildRequest& request) -> const Forest& {
-          return cache_->plan(machine, made.choice, request, asked_);
+        build_on(machine, made->choice, query, [&](const BuildRequest& request) -> const Forest& {
+          return cache_->plan(machine, made->choice, request, asked_);
         });
+    is_whole = true;
   }
+  finish(*made, std::move(built), query, machine);
+  made->is_cut_short = own.has_cut_short();
+  if (is_whole) cache_->programs.insert_or_assign(Cache::whole_key(key), made);
+  return cache_->programs.insert_or_assign(key, made).first->second;
+}
+
+void Study::finish(Prepared& made, Built built, const Query& query, const Machine& machine) {
   made.skipped = std::move(built.why_not);
   made.is_unroutable = built.is_routing;
   made.instead = std::move(built.instead);
-  if (!made.skipped) {
-    made.whole = std::move(built.program);
-    made.notes = std::move(built.notes);
-    if (is_library(made.choice)) {
-      made.blocks = library_call(made.choice, request_for(query, machine)).blocks;
-    }
-    made.uncut = {made.whole, std::move(built.verification)};
+  if (made.skipped) return;
+  made.whole = std::move(built.program);
+  made.notes = std::move(built.notes);
+  if (is_library(made.choice)) {
+    made.blocks = library_call(made.choice, request_for(query, machine)).blocks;
   }
-  if (!made.skipped && !made.is_wrong()) {
-    made.longest_transfer = longest_transfer_units(*made.whole);
-    made.links = links_used(*made.whole, machine, made.rotation.get());
-    const Protocol& protocol = machine.router->profile().protocol;
-    if (made.links.over_host && !protocol.over_host_links) {
-      made.skipped = fmt::format(
-          "protocol {} needs the GPU fabric or a network between GPUs, and "
-          "these transfers cross a host's links",
-          protocol.name);
-    }
+  made.uncut = {made.whole, std::move(built.verification)};
+  if (made.is_wrong()) return;
+  made.longest_transfer = longest_transfer_units(*made.whole);
+  made.links = links_used(*made.whole, machine, made.rotation.get());
+  const Protocol& protocol = machine.router->profile().protocol;
+  if (made.links.over_host && !protocol.over_host_links) {
+    made.skipped = fmt::format(
+        "protocol {} needs the GPU fabric or a network between GPUs, and "
+        "these transfers cross a host's links",
+        protocol.name);
   }
-  made.is_cut_short = own.has_cut_short();
-  return cache_->programs.insert_or_assign(key, std::move(made)).first->second;
-}
-
-/// Whether there is more time than the plan had, which was cut short. Never while the question is
-/// being answered that it was made for: what was found out of it would no longer be true.
-bool Study::may_plan_better(const Prepared& known) const {
-  return known.is_cut_short && known.question != asked_ && time_left_s() > known.had_s;
 }
 
 const AlgorithmChoice& Study::choice(const std::string& algorithm) {
@@ -213,7 +212,8 @@ const std::string& Study::possible_instead(const Query& query, const Machine& ma
 void Study::require_room(const Query& query) {
   if (is_chooser(query.algorithm)) return;
   Machine& machine = this->machine(query);
-  const Prepared& prepared = prepare(query, machine);
+  const std::shared_ptr<const Prepared> held = prepare(query, machine);
+  const Prepared& prepared = *held;
   if (prepared.skipped || prepared.is_wrong()) return;
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
@@ -281,7 +281,8 @@ Outcome Study::answer(const Query& query) {
     const auto why = why_not_used(*choice(query.algorithm).file->foreign, machine, query);
     if (why) return ask_library(query, *why);
   }
-  Prepared& prepared = prepare(query, machine);
+  const std::shared_ptr<Prepared> held = prepare(query, machine);
+  Prepared& prepared = *held;
   outcome.skipped = prepared.skipped;
   outcome.instead = prepared.is_unroutable ? possible_instead(query, machine) : prepared.instead;
   if (outcome.skipped) return outcome;

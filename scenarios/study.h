@@ -44,8 +44,8 @@ struct Query {
   /// Of many groups of ranks that behave alike, one may be simulated in place of all. False for who
   /// needs the program with all its ops.
   bool may_fold = true;
-  /// Of few groups, too (see kMinFoldedRanks): for who asks for times alone, as links are then
-  /// those of one group, and the critical path has its ops.
+  /// Also of few ranks (see kMinFoldedRanks): for who asks for times alone, as the links reported
+  /// are then those of one group, and the critical path has that group's ops.
   bool folds_few = false;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
@@ -128,6 +128,7 @@ struct Machine {
 };
 
 struct Built;
+struct Folding;
 
 /// Answers queries, remembering machines, programs and bounds between them so that sweeps are fast.
 class Study {
@@ -222,9 +223,12 @@ class Study {
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Machine make(const Query& query);
-  Prepared& prepare(const Query& query, Machine& machine);
-  bool may_plan_better(const Prepared& known) const;
+  /// Held by who uses it: preparing another may forget this one.
+  std::shared_ptr<Prepared> prepare(const Query& query, Machine& machine);
+  void finish(Prepared& made, Built built, const Query& query, const Machine& machine);
   std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);
+  std::optional<Built> take_folded(const Machine& machine, const Folding& folding, bool begin_alike,
+                                   Built built, Prepared& made);
   std::optional<Built> build_of_groups(const Query& query, const Machine& machine,
                                        const Prepared& made);
   std::optional<Query> resolve(const Query& query);

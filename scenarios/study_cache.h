@@ -182,7 +182,8 @@ struct Study::Cache {
   std::map<std::string, AlgorithmChoice> choices;
   std::map<MachineKey, Machine> machines;
   std::map<std::pair<const Machine*, LinkScope>, Router> other_routers;  ///< than its own
-  std::map<ProgramKey, Prepared> programs;
+  /// A program that does not fold is the same for who wants it folded and who does not.
+  std::map<ProgramKey, std::shared_ptr<Prepared>> programs;
   struct Plan {
     Forest forest;
     bool is_cut_short = false;
@@ -220,6 +221,15 @@ struct Study::Cache {
             query.root,      query.in_place,
             query.algorithm, by_size ? query.size_bytes : 0,
             folds,           folds ? query.launch : LaunchMode::per_gpu};
+  }
+
+  /// Of the program with the ops of all groups.
+  static ProgramKey whole_key(ProgramKey key) {
+    constexpr std::size_t kFolds = 6;
+    constexpr std::size_t kLaunch = 7;
+    std::get<kFolds>(key) = false;
+    std::get<kLaunch>(key) = LaunchMode::per_gpu;
+    return key;
   }
 
   /// What is predicted is a time alone.
@@ -275,10 +285,10 @@ struct Study::Cache {
     instead.clear();
     baselines.clear();
     std::erase_if(programs, [&](const auto& known) {
-      const bool is_folded = known.second.rotation != nullptr;  // of the topology that was
-      return !keeps_libraries || is_folded || !is_library(known.second.choice);
+      const bool is_folded = known.second->rotation != nullptr;  // of the topology that was
+      return !keeps_libraries || is_folded || !is_library(known.second->choice);
     });
-    for (auto& [key, prepared] : programs) prepared.fastest.clear();
+    for (auto& [key, prepared] : programs) prepared->fastest.clear();
   }
 
   void forget_programs_of(const Machine& machine) {
@@ -286,12 +296,26 @@ struct Study::Cache {
                   [&](const auto& known) { return std::get<0>(known.first) == &machine; });
   }
 
-  /// Called between queries, when nobody holds a reference into `programs`.
+  /// What is known of a program; nothing where there is more time now than its plan had, which was
+  /// cut short. Never while the question is being answered that it was made for: what was found out
+  /// of it would no longer be true.
+  std::shared_ptr<Prepared> known_program(const ProgramKey& key, std::int64_t question) const {
+    const auto known = programs.find(key);
+    if (known == programs.end()) return nullptr;
+    const Prepared& made = *known->second;
+    const bool has_more_time = time_left_s() > made.had_s;
+    if (made.is_cut_short && made.question != question && has_more_time) return nullptr;
+    if (made.is_cut_short) note_cut_short();
+    return known->second;
+  }
+
   void forget_programs_if_large() {
+    std::set<const Prepared*> counted;
     std::size_t kept_ops = 0;
     for (const auto& [key, prepared] : programs) {
-      if (prepared.whole) kept_ops += prepared.whole->ops.size();
-      if (prepared.latest.program) kept_ops += prepared.latest.program->ops.size();
+      if (!counted.insert(prepared.get()).second) continue;
+      if (prepared->whole) kept_ops += prepared->whole->ops.size();
+      if (prepared->latest.program) kept_ops += prepared->latest.program->ops.size();
     }
     if (kept_ops <= kMaxKeptOps) return;
     programs.clear();

@@ -2,7 +2,6 @@
 // Programs of one group of ranks, where what a study asks about is the same for all groups.
 #include <fmt/format.h>
 
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +19,7 @@
 namespace espalier {
 namespace {
 
-/// Whether groups do the same, whatever the program is cut into.
+/// Whether groups do the same whatever the program is cut into.
 bool are_cut_alike(const Program& program, const AlgorithmChoice& choice) {
   return !choice.algorithm->staggered || staggers_alike(program);
 }
@@ -32,37 +31,43 @@ bool are_cut_alike(const Program& program, const AlgorithmChoice& choice) {
 std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
                                          Prepared& made) {
   if (!cache_->may_fold(query, machine)) return std::nullopt;
+  if (!machine.placement.relays.empty()) return std::nullopt;
   const BuildRequest request = request_for(query, machine);
-  std::optional<Folding> folding;
-  Built built;
-  bool begin_alike = true;
   // Where groups are not alike after all, larger ones may be.
-  for (int most = std::numeric_limits<int>::max(); most > 1; most = folding->fold.groups - 1) {
-    folding = find_folding(machine, made.choice, request, most);
-    if (!folding) return std::nullopt;
-    begin_alike = starts_fold(machine, query, folding->fold);
+  for (Fold& fold : folds(made.choice, request)) {
+    auto rotation = find_rotation(*machine.topology, machine.placement, fold);
+    if (!rotation) continue;
+    const bool begin_alike = starts_fold(machine, query, fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
-    built = build_on(machine, made.choice, query, {}, folding->fold, folding->rotation.get());
+    Built built = build_on(machine, made.choice, query, {}, fold, &*rotation);
     if (!built.program) return std::nullopt;
-    const bool goes_alike = folds_routes(*built.program, machine, *folding->rotation);
-    if (goes_alike && are_cut_alike(*built.program, made.choice)) break;
+    const bool goes_alike = folds_routes(*built.program, machine, *rotation);
+    if (goes_alike && are_cut_alike(*built.program, made.choice)) {
+      const Folding folding{std::move(fold),
+                            std::make_shared<const Rotation>(*std::move(rotation))};
+      return take_folded(machine, folding, begin_alike, std::move(built), made);
+    }
     // Of many ranks, routes that pass what the rotation leaves out do so in larger groups, too.
     if (!goes_alike && machine.ranks() >= kMinFoldedRanks) return std::nullopt;
-    built.program = nullptr;
   }
-  if (!built.program) return std::nullopt;
+  return std::nullopt;
+}
+
+/// Nothing where all ops are the better answer.
+std::optional<Built> Study::take_folded(const Machine& machine, const Folding& folding,
+                                        bool begin_alike, Built built, Prepared& made) {
   // All ranks, cut into chunks, are the better answer as long as they are not too many.
   const bool is_cuttable = may_be_cut(*built.program);
   if (!is_cuttable && machine.ranks() <= made.choice.algorithm->max_ranks) return std::nullopt;
   made.may_be_cut = is_cuttable;
-  made.rotation = folding->rotation;
+  made.rotation = folding.rotation;
   if (!begin_alike) {
     built.notes.push_back(
         "the ranks of a call by itself begin at once, though one process launches them one after "
         "the other: their ops are too many to simulate all");
   }
   if (machine.ranks() < kMinFoldedRanks) return built;
-  const Fold& fold = folding->fold;
+  const Fold& fold = folding.fold;
   const std::string channels =
       fold.shares_ranks() ? fmt::format(", and {} channels of each", fold.lanes) : "";
   built.notes.push_back(fmt::format("{} groups of {} behave alike{}: one {} is simulated",

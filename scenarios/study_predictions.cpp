@@ -65,7 +65,8 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
     own.runtime = 0;
     return own;
   }
-  Prepared& prepared = prepare(query, machine);
+  const std::shared_ptr<Prepared> held = prepare(query, machine);
+  Prepared& prepared = *held;
   if (prepared.skipped) return {prepared.skipped};
   if (prepared.is_wrong()) {
     const Diagnostic& problem = prepared.uncut.verification->problems.front();
@@ -235,7 +236,7 @@ Prediction Study::weigh(const Query& query, Machine& machine, double worthwhile_
     return asked;
   };
   WeighedBy by;
-  by.program = [&](const AlgorithmChoice& one) { return prepare(with(one), machine).whole; };
+  by.program = [&](const AlgorithmChoice& one) { return prepare(with(one), machine)->whole; };
   by.is_crowded = [&](const Program& program) {
     return crowds_blocks(program, machine.router->profile());
   };
@@ -314,7 +315,8 @@ const Prediction* Study::found_by_search(const Query& query, Machine& machine) {
       found->second.best.chunk_bytes != *query.chunk_bytes) {
     return nullptr;
   }
-  const Prepared& prepared = prepare(query, machine);
+  const std::shared_ptr<const Prepared> held = prepare(query, machine);
+  const Prepared& prepared = *held;
   const auto pieces = [&](bool is_asked) {
     return prepared.chunking(query.size_bytes, *query.chunk_bytes, prepared.max_ops(is_asked));
   };

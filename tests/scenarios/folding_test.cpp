@@ -583,6 +583,40 @@ TEST(FoldingOfFewAlone, LooksAtTheFabricAloneWhereNothingElseIsUsed) {
   EXPECT_EQ(study.ask(query).program->fold.groups, 8);
 }
 
+/// Programs of long messages are forgotten when there are many, but not while a question about one
+/// of them is being answered, for which another, folded one is built.
+TEST(FoldingOfFewAlone, KeepsTheProgramThatIsAskedAbout) {
+  Simulator simulator;
+  Study study(simulator, &simulator);
+  Query query;
+  query.topology = "dgx-a100";
+  query.algorithm = "nccl";
+  query.judge = false;
+  for (const std::int64_t size_bytes : {kMib << 19, kMib << 20}) {
+    query.size_bytes = size_bytes;
+    const Outcome outcome = study.ask(query);
+    ASSERT_TRUE(outcome.ran());
+    EXPECT_FALSE(outcome.program->fold.is_folded());
+    EXPECT_TRUE(outcome.error.has_value());  // found out at the end, from what was prepared
+  }
+}
+
+TEST(FoldingOfFewAlone, FindsWhichGroupsAreStaggeredAlike) {
+  const auto are_alike = [](const std::string& machine, const std::string& algorithm,
+                            Collective collective) {
+    const Machine made = machine_of({machine, "kernel:simple"});
+    BuildRequest request = request_for(collective, 0, false, *made.router, made.placement);
+    const AlgorithmChoice choice = parse_algorithm(algorithm);
+    request.fold = find_folding(made, choice, request).value().fold;
+    return staggers_alike(build(choice, request));
+  };
+  EXPECT_FALSE(are_alike("dgx-h100:nodes=2", "hierarchical:direct=1", kAllreduce));
+  EXPECT_TRUE(are_alike("dgx-h100:nodes=3", "hierarchical:direct=1", kAllreduce));
+  EXPECT_TRUE(are_alike("dgx-h100:nodes=2", "hierarchical_trees", kAllreduce));
+  EXPECT_TRUE(are_alike("dgx-h100:nodes=2", "ring", kAllgather));
+  EXPECT_TRUE(are_alike("dgx-a100", "ring", kAllreduce));
+}
+
 /// Whether a lane of a rail is staggered depends on the machine where there are two of them.
 TEST(FoldingOfFewAlone, IsNotWhereLanesBeginWithHalvesInSomeGroupsOnly) {
   Simulator simulator;
