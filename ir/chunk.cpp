@@ -43,11 +43,22 @@ struct Borders {
   }
 };
 
-/// Whether a lane whose ops move these units of a block is every other one of those that divide the
-/// block among them. The lane's number must not decide: formats number lanes anew.
-bool begins_with_half(std::int64_t begin, std::int64_t end) {
-  return begin / (end - begin) % 2 == 1;
-}
+/// What the ops of a lane move of a block: from the first to the last unit.
+struct Stretch {
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end = 0;
+
+  void add(std::int64_t from, std::int64_t length) {
+    begin = std::min(begin, from);
+    end = std::max(end, from + length);
+  }
+  /// Whether the lane is every other one of those that divide the block among them. Its number must
+  /// not decide: formats number lanes anew.
+  bool begins_with_half() const {
+    CHECK(begin < end);
+    return begin / (end - begin) % 2 == 1;
+  }
+};
 
 /// How many pieces ops are cut into. Keeps references to its arguments.
 class Pieces {
@@ -57,10 +68,7 @@ class Pieces {
     if (!chunking.stagger) return;
     for (const Op& op : program.ops) {
       if (op.kind != OpKind::combine) continue;
-      const std::int64_t begin = op.dst.begin % block_;
-      const auto [lane, is_new] = stretches_.try_emplace({op.at, op.lane}, begin, begin);
-      lane->second.first = std::min(lane->second.first, begin);
-      lane->second.second = std::max<std::int64_t>(lane->second.second, begin + op.length);
+      stretches_[{op.at, op.lane}].add(op.dst.begin % block_, op.length);
     }
   }
 
@@ -90,15 +98,12 @@ class Pieces {
 
  private:
   bool is_staggered(const Op& op) const {
-    if (!chunking_.stagger) return false;
-    const auto [begin, end] = stretches_.at({op.at, op.lane});
-    return begins_with_half(begin, end);
+    return chunking_.stagger && stretches_.at({op.at, op.lane}).begins_with_half();
   }
 
   const Chunking& chunking_;
   const std::int64_t block_;  ///< operands of an op are at the same place of one (rule R4)
-  /// What the ops of a lane move, by place and lane: from the first to the last unit of a block.
-  std::map<std::pair<PlaceId, int>, std::pair<std::int64_t, std::int64_t>> stretches_;
+  std::map<std::pair<PlaceId, int>, Stretch> stretches_;  ///< by place and lane
 };
 
 /// How fine units may become: the message and every tmp buffer stay addressable, and single finer
@@ -408,15 +413,12 @@ bool staggers_alike(const Program& program) {
       return true;
     }
     const auto is_staggered = [&](int group) {
-      std::int64_t first = std::numeric_limits<std::int64_t>::max();
-      std::int64_t last = 0;
+      Stretch stretch;
       for (const Op* op : ops) {
-        const std::int64_t begin =
-            fold.moved(op->dst.buffer, op->dst.begin, op->length, group) % block;
-        first = std::min(first, begin);
-        last = std::max<std::int64_t>(last, begin + op->length);
+        stretch.add(fold.moved(op->dst.buffer, op->dst.begin, op->length, group) % block,
+                    op->length);
       }
-      return begins_with_half(first, last);
+      return stretch.begins_with_half();
     };
     const bool of_first = is_staggered(0);
     for (int group = 1; group < fold.groups; ++group) {

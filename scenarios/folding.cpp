@@ -33,15 +33,23 @@ std::optional<Rotation> find_rotation(const Topology& topology, const Placement&
   return is_one_host ? of(Rotation::Of::gpu_fabric) : std::nullopt;
 }
 
+std::optional<Folding> folding_by(const Machine& machine, Fold fold) {
+  if (!machine.placement.relays.empty()) return std::nullopt;
+  auto rotation = find_rotation(*machine.topology, machine.placement, fold);
+  if (!rotation) return std::nullopt;
+  return Folding{std::move(fold), std::make_shared<const Rotation>(*std::move(rotation))};
+}
+
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
                                     const BuildRequest& request) {
-  if (!machine.placement.relays.empty()) return std::nullopt;
   for (Fold& fold : folds(choice, request)) {
-    auto rotation = find_rotation(*machine.topology, machine.placement, fold);
-    if (!rotation) continue;
-    return Folding{std::move(fold), std::make_shared<const Rotation>(std::move(*rotation))};
+    if (auto folding = folding_by(machine, std::move(fold))) return folding;
   }
   return std::nullopt;
+}
+
+bool are_cut_alike(const Program& program, const AlgorithmChoice& choice) {
+  return !choice.algorithm->staggered || staggers_alike(program);
 }
 
 std::optional<Program> program_of_groups(const Machine& machine, const AlgorithmChoice& choice,
@@ -58,7 +66,7 @@ std::optional<Program> program_of_groups(const Machine& machine, const Algorithm
   if (!has_many || not_routable(program, machine)) return std::nullopt;
   // Where it can't be cut, all ops are the better answer.
   if (!may_be_cut(program)) return std::nullopt;
-  if (choice.algorithm->staggered && !staggers_alike(program)) return std::nullopt;
+  if (!are_cut_alike(program, choice)) return std::nullopt;
   for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
     const Target target{&machine.runtime(runtime), machine.placement, nullptr};
     if (!backend.runs_all_groups(program, target, {})) return std::nullopt;

@@ -24,6 +24,9 @@ struct Folding {
 std::optional<Rotation> find_rotation(const Topology& topology, const Placement& placement,
                                       const Fold& fold);
 
+/// By this fold; nothing where the machine does not repeat itself so, or relays take part.
+std::optional<Folding> folding_by(const Machine& machine, Fold fold);
+
 /// With the smallest groups that both the algorithm and the machine repeat; nothing where there are
 /// none. \pre parameters of the choice are in range
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
@@ -39,6 +42,9 @@ inline constexpr std::int64_t kMinOpsOfGroups = std::int64_t{1} << 18;
 /// route. \pre parameters of the choice are in range
 std::optional<Program> program_of_groups(const Machine& machine, const AlgorithmChoice& choice,
                                          BuildRequest request, const Backend& backend);
+
+/// Whether the groups of a folded program do the same whatever it is cut into.
+bool are_cut_alike(const Program& program, const AlgorithmChoice& choice);
 
 /// Whether what the program's ops move takes the same way in all groups.
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation);

@@ -66,13 +66,13 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
   made->question = asked_;
   made->choice = choice(query.algorithm);
   Built built;
+  const Cache::ProgramKey whole = cache_->program_key(query, machine, /*folds=*/false);
   bool is_whole = false;
   if (auto folded = build_folded(query, machine, *made)) {
     built = std::move(*folded);
   } else if (auto of_groups = build_of_groups(query, machine, *made)) {
     built = std::move(*of_groups);
   } else {
-    const Cache::ProgramKey whole = Cache::whole_key(key);
     if (auto known = cache_->known_program(whole, asked_)) {
       return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
     }
@@ -84,7 +84,7 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
   }
   finish(*made, std::move(built), query, machine);
   made->is_cut_short = own.has_cut_short();
-  if (is_whole) cache_->programs.insert_or_assign(Cache::whole_key(key), made);
+  if (is_whole) cache_->programs.insert_or_assign(whole, made);
   return cache_->programs.insert_or_assign(key, made).first->second;
 }
 

@@ -209,33 +209,28 @@ struct Study::Cache {
   }
 
   /// Nothing is asked for that needs every op, or another engine.
+  bool may_fold(const Query& query) const {
+    return is_simulated && query.may_fold && query.run.engine != SimEngine::simgrid;
+  }
   bool may_fold(const Query& query, const Machine& machine) const {
-    const bool is_wanted = query.folds_few || machine.ranks() >= kMinFoldedRanks;
-    return is_simulated && is_wanted && query.may_fold && query.run.engine != SimEngine::simgrid;
+    return may_fold(query) && (query.folds_few || machine.ranks() >= kMinFoldedRanks);
   }
 
-  ProgramKey program_key(const Query& query, const Machine& machine) {
+  /// `folds`: of the program that is folded where that is possible; else with all ops.
+  ProgramKey program_key(const Query& query, const Machine& machine, bool folds) {
     const bool by_size = is_library(choice(query.algorithm));
-    const bool folds = may_fold(query, machine);
     return {&machine,        query.collective,
             query.root,      query.in_place,
             query.algorithm, by_size ? query.size_bytes : 0,
             folds,           folds ? query.launch : LaunchMode::per_gpu};
   }
-
-  /// Of the program with the ops of all groups.
-  static ProgramKey whole_key(ProgramKey key) {
-    constexpr std::size_t kFolds = 6;
-    constexpr std::size_t kLaunch = 7;
-    std::get<kFolds>(key) = false;
-    std::get<kLaunch>(key) = LaunchMode::per_gpu;
-    return key;
+  ProgramKey program_key(const Query& query, const Machine& machine) {
+    return program_key(query, machine, may_fold(query, machine));
   }
 
   /// What is predicted is a time alone.
-  PredictionKey prediction_key(Query query, const Machine& machine) {
-    query.folds_few = true;
-    return {program_key(query, machine), query.chunk_bytes};
+  PredictionKey prediction_key(const Query& query, const Machine& machine) {
+    return {program_key(query, machine, may_fold(query)), query.chunk_bytes};
   }
 
   static bool is_same_but_for_size(ProgramKey a, const ProgramKey& b) {

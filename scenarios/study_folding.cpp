@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/words.h"
-#include "ir/chunk.h"
 #include "ir/unfold.h"
 #include "scenarios/benchmark.h"
 #include "scenarios/buildable.h"
@@ -17,35 +16,24 @@
 #include "scenarios/study_cache.h"
 
 namespace espalier {
-namespace {
-
-/// Whether groups do the same whatever the program is cut into.
-bool are_cut_alike(const Program& program, const AlgorithmChoice& choice) {
-  return !choice.algorithm->staggered || staggers_alike(program);
-}
-
-}  // namespace
 
 /// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
 /// it.
 std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
                                          Prepared& made) {
   if (!cache_->may_fold(query, machine)) return std::nullopt;
-  if (!machine.placement.relays.empty()) return std::nullopt;
   const BuildRequest request = request_for(query, machine);
   // Where groups are not alike after all, larger ones may be.
   for (Fold& fold : folds(made.choice, request)) {
-    auto rotation = find_rotation(*machine.topology, machine.placement, fold);
-    if (!rotation) continue;
-    const bool begin_alike = starts_fold(machine, query, fold);
+    const auto folding = folding_by(machine, std::move(fold));
+    if (!folding) continue;
+    const bool begin_alike = starts_fold(machine, query, folding->fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
-    Built built = build_on(machine, made.choice, query, {}, fold, &*rotation);
+    Built built = build_on(machine, made.choice, query, {}, folding->fold, folding->rotation.get());
     if (!built.program) return std::nullopt;
-    const bool goes_alike = folds_routes(*built.program, machine, *rotation);
+    const bool goes_alike = folds_routes(*built.program, machine, *folding->rotation);
     if (goes_alike && are_cut_alike(*built.program, made.choice)) {
-      const Folding folding{std::move(fold),
-                            std::make_shared<const Rotation>(*std::move(rotation))};
-      return take_folded(machine, folding, begin_alike, std::move(built), made);
+      return take_folded(machine, *folding, begin_alike, std::move(built), made);
     }
     // Of many ranks, routes that pass what the rotation leaves out do so in larger groups, too.
     if (!goes_alike && machine.ranks() >= kMinFoldedRanks) return std::nullopt;

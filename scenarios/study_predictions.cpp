@@ -306,9 +306,8 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
 /// pieces when it is asked for them.
 const Prediction* Study::found_by_search(const Query& query, Machine& machine) {
   if (!query.chunk_bytes || query.run.limits) return nullptr;
-  Query free = query;
-  free.chunk_bytes.reset();
-  const auto searches = cache_->predictions.find(cache_->prediction_key(free, machine));
+  const auto searches =
+      cache_->predictions.find({cache_->prediction_key(query, machine).first, std::nullopt});
   if (searches == cache_->predictions.end()) return nullptr;
   const auto found = searches->second.find(query.size_bytes);
   if (found == searches->second.end() || found->second.skipped || found->second.is_cut_short ||

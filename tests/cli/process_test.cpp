@@ -57,9 +57,8 @@ TEST(Process, TerminationRemovesTheFileBeingWritten) {
   EXPECT_EQ(interrupt_writing("TERM").out, "code 143\n");
 }
 
-// A program of 2 million ops, where there is room for some 100 MB. What a worker could not answer
-// for want of memory is no answer to be kept.
-/// Under FIFOs all of two million ops are built.
+// A program of 2 million ops, which under FIFOs are all built, where there is room for some 100 MB.
+// What a worker could not answer for want of memory is no answer to be kept.
 TEST(Process, NoMemoryIsNotPossibleHere) {
   if (!kCanLimitMemory) GTEST_SKIP() << "with a sanitizer, addresses can't be limited";
   const std::string scenario = temp_file("large.yaml");
@@ -237,7 +236,7 @@ class Terminal {
  public:
   Terminal() {
     std::filesystem::create_directories(folder_ + "/my files");
-    std::ofstream(folder_ + "/my files/a plan.esp");
+    const std::ofstream plan(folder_ + "/my files/a plan.esp");
     std::ofstream(folder_ + "/rc") << "espalier() { printf '<%s>' \"$@\"; echo; }\nsource <("
                                    << ESPALIER_BINARY << " completion bash)\n"
                                    << "PS1='ready>'\nbind 'set enable-bracketed-paste off'\n"

@@ -512,16 +512,24 @@ struct FewRanks {
   int folded = 1;
 };
 
-class FoldingOfFew : public testing::TestWithParam<FewRanks> {};
+/// Questions about machines of few ranks, one after the other.
+struct AskedOfFew {
+  Simulator simulator;
+  Study study{simulator, &simulator};
+  Query query = [] {
+    Query asked;
+    asked.judge = false;
+    return asked;
+  }();
+};
+
+class FoldingOfFew : public testing::TestWithParam<FewRanks>, protected AskedOfFew {};
+class FoldingOfFewAlone : public testing::Test, protected AskedOfFew {};
 
 TEST_P(FoldingOfFew, TakesTheTimeOfAllOps) {
-  Simulator simulator;
-  Study study(simulator, &simulator);
-  Query query;
   query.topology = GetParam().machine;
   query.gpus = GetParam().gpus;
   query.profile = GetParam().profile;
-  query.judge = false;
   int folded = 0;
   for (const Collective collective :
        {kAllreduce, kAllgather, kReducescatter, Collective::alltoall}) {
@@ -571,27 +579,19 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// Pairs of GPUs hang from one PCIe switch, so that no rotation of all that there is moves each to
 /// the next; but all of them have the same links to the NVSwitches.
-TEST(FoldingOfFewAlone, LooksAtTheFabricAloneWhereNothingElseIsUsed) {
-  Simulator simulator;
-  Study study(simulator, &simulator);
-  Query query;
+TEST_F(FoldingOfFewAlone, LooksAtTheFabricAloneWhereNothingElseIsUsed) {
   query.topology = "dgx-a100";
   query.algorithm = "ring";
   query.size_bytes = kMib;
-  query.judge = false;
   query.folds_few = true;
   EXPECT_EQ(study.ask(query).program->fold.groups, 8);
 }
 
 /// Programs of long messages are forgotten when there are many, but not while a question about one
 /// of them is being answered, for which another, folded one is built.
-TEST(FoldingOfFewAlone, KeepsTheProgramThatIsAskedAbout) {
-  Simulator simulator;
-  Study study(simulator, &simulator);
-  Query query;
+TEST_F(FoldingOfFewAlone, KeepsTheProgramThatIsAskedAbout) {
   query.topology = "dgx-a100";
   query.algorithm = "nccl";
-  query.judge = false;
   for (const std::int64_t size_bytes : {kMib << 19, kMib << 20}) {
     query.size_bytes = size_bytes;
     const Outcome outcome = study.ask(query);
@@ -601,7 +601,7 @@ TEST(FoldingOfFewAlone, KeepsTheProgramThatIsAskedAbout) {
   }
 }
 
-TEST(FoldingOfFewAlone, FindsWhichGroupsAreStaggeredAlike) {
+TEST_F(FoldingOfFewAlone, FindsWhichGroupsAreStaggeredAlike) {
   const auto are_alike = [](const std::string& machine, const std::string& algorithm,
                             Collective collective) {
     const Machine made = machine_of({machine, "kernel:simple"});
@@ -618,15 +618,11 @@ TEST(FoldingOfFewAlone, FindsWhichGroupsAreStaggeredAlike) {
 }
 
 /// Whether a lane of a rail is staggered depends on the machine where there are two of them.
-TEST(FoldingOfFewAlone, IsNotWhereLanesBeginWithHalvesInSomeGroupsOnly) {
-  Simulator simulator;
-  Study study(simulator, &simulator);
-  Query query;
+TEST_F(FoldingOfFewAlone, IsNotWhereLanesBeginWithHalvesInSomeGroupsOnly) {
   query.algorithm = "hierarchical:direct=1";
   query.size_bytes = 1024 * kMib;
   query.chunk_bytes = 8 * kMib;
   query.profile = "kernel:simple";
-  query.judge = false;
   query.topology = "dgx2:nodes=2";
   EXPECT_FALSE(study.ask(query).program->fold.is_folded());
   query.topology = "dgx2:nodes=3";
