@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
 
 #include "core/check.h"
 #include "core/words.h"
@@ -246,6 +247,29 @@ int count_gpus(const Shape& shape, const Values& values) {
   return static_cast<int>(gpus);
 }
 
+/// The profiles where every link has this start-up. Who asks what other bandwidths would do has
+/// thousands of machines with the same: those of the latest are kept.
+ProfileSet profiles_with(double overhead_s) {
+  static std::mutex mutex;
+  static double latest_s = -1;
+  static ProfileSet latest;
+  const std::lock_guard lock(mutex);
+  if (latest_s == overhead_s) return latest;
+  ProfileSet made = built_in_profiles().profiles;
+  for (auto& [unused, profile] : made.edit()) {
+    profile.links[kLinkKind].overhead_s = overhead_s;
+    // What a hop costs is stated as well, so that there is nothing to choose among protocols.
+    if (!profile.protocols.empty()) profile.protocols.resize(1);
+    for (Protocol& protocol : profile.protocols) {
+      protocol.hop_s.clear();
+      protocol.hold_s.clear();
+    }
+  }
+  latest_s = overhead_s;
+  latest = made;
+  return made;
+}
+
 }  // namespace
 
 const std::vector<GenericMachine>& generic_machines() {
@@ -274,16 +298,7 @@ Topology generic_topology(const std::string& name,
   }
   topology.title = shape.title;
   topology.gpus_forward = values.at("forward") != 0;
-  topology.profiles = built_in_profiles().profiles;
-  for (auto& [unused, profile] : topology.profiles) {
-    profile.links[kLinkKind].overhead_s = values.at("startup_us") * kMicro;
-    // What a hop costs is stated as well, so that there is nothing to choose among protocols.
-    if (!profile.protocols.empty()) profile.protocols.resize(1);
-    for (Protocol& protocol : profile.protocols) {
-      protocol.hop_s.clear();
-      protocol.hold_s.clear();
-    }
-  }
+  topology.profiles = profiles_with(values.at("startup_us") * kMicro);
   Wiring wiring(topology, values);
   wiring.add_gpus(count_gpus(shape, values));
   shape.wire(wiring, values);

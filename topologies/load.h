@@ -77,7 +77,7 @@ struct LinkKind {
 struct ProfileTable {
   std::vector<std::string> sources;  ///< what the short names in the kinds' `source` stand for
   std::map<std::string, LinkKind> link_kinds;
-  std::map<std::string, Profile> profiles;
+  ProfileSet profiles;
 };
 const ProfileTable& built_in_profiles();
 

@@ -60,8 +60,8 @@ Profile parse_profile(std::string_view yaml, const std::string& file, const Topo
     read_link_kinds(map.get("link_kinds"), kinds);
     const YamlValue profiles = map.need("profiles");
     const std::string name = only_name(profiles);
-    std::map<std::string, Profile> known = machine.profiles;
-    read_profiles(profiles, kinds, known);
+    ProfileSet known = machine.profiles;
+    read_profiles(profiles, kinds, known.edit());
     const YamlValue grades = map.get("grades");
     if (grades.present()) check_grades(grades);
     map.finish();

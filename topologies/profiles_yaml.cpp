@@ -402,7 +402,7 @@ ProfileTable read_built_in_profiles() {
     table.sources.push_back(source.text("a source").value_or(""));
   }
   read_link_kinds(map.need("link_kinds"), table.link_kinds);
-  read_profiles(map.need("profiles"), table.link_kinds, table.profiles);
+  read_profiles(map.need("profiles"), table.link_kinds, table.profiles.edit());
   map.need("grades");  // see profile_grades.h
   map.finish();
   problems.throw_if_any();

@@ -49,8 +49,7 @@ MemoryRates rates_at(const std::vector<WorkingSet>& sets, MemoryRates WorkingSet
 }
 
 /// The profile of a name, or the one that takes its place here (Profile::on_models).
-std::map<std::string, Profile>::const_iterator profile_here(const Topology& machine,
-                                                            const std::string& name) {
+ProfileSet::Map::const_iterator profile_here(const Topology& machine, const std::string& name) {
   const auto named = machine.profiles.find(name);
   if (named == machine.profiles.end()) return named;
   const std::vector<NodeId> gpus = machine.gpus();
@@ -119,7 +118,7 @@ Profile find_profile(const Topology& machine, const std::string& runtime) {
 
 Profile Topology::profile(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  const Profile profile = find_profile(*this, word.runtime);
+  Profile profile = find_profile(*this, word.runtime);
   std::vector<std::string> protocols;
   for (const Protocol& protocol : profile.protocols) protocols.push_back(protocol.name);
   if (!word.protocol.empty()) {
@@ -148,7 +147,7 @@ bool Topology::is_like(const std::string& profile, const std::string& name) cons
 
 std::vector<std::string> Topology::open_profiles(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  const Profile profile = find_profile(*this, word.runtime);
+  Profile profile = find_profile(*this, word.runtime);
   if (!word.protocol.empty() || profile.protocols.empty()) return {spec};
   std::vector<std::string> specs;
   for (const Protocol& protocol : profile.protocols) {

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "topologies/profile.h"
+#include "topologies/profile_set.h"
 
 namespace espalier {
 
@@ -120,7 +121,7 @@ struct Topology {
   enum class PeerAccess : std::uint8_t { all, socket, fabric } peer_access = PeerAccess::all;
   /// GPUs forward traffic (torus networks of some accelerators). With NVLink they do not.
   bool gpus_forward = false;
-  std::map<std::string, Profile> profiles;
+  ProfileSet profiles;
   std::map<std::string, SharedMemory> memories;  ///< each once in every host
 
   const Node& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }

@@ -44,7 +44,10 @@ class MachineReader {
     } else {
       read_parts(map);
     }
-    read_profiles(map.get("profiles"), result_->link_kinds, result_->one.profiles);
+    const YamlValue profiles = map.get("profiles");
+    if (profiles.present()) {
+      read_profiles(profiles, result_->link_kinds, result_->one.profiles.edit());
+    }
     map.finish();
     check_parts(problems_.all().size() > problems_before);
     return problems_.all().size() == problems_before ? result_ : nullptr;

@@ -48,7 +48,7 @@ Topology faster(Topology topology, double k) {
     link.measured_gbps *= k;
     link.latency_s /= k;
   }
-  for (auto& [name, profile] : topology.profiles) {
+  for (auto& [name, profile] : topology.profiles.edit()) {
     profile.call_overhead_s /= k;
     profile.local_overhead_s /= k;
     profile.reduce_overhead_s /= k;

@@ -58,7 +58,7 @@ struct MadeUp {
     request.machine = load_topology(topology);
     request.profile = profile;
     truth = request.machine;
-    change(truth.profiles.at(profile_word(profile).runtime));
+    change(truth.profiles[profile_word(profile).runtime]);
   }
 
   void measure(Collective collective, std::int64_t from_bytes, std::int64_t to_bytes,
@@ -190,7 +190,7 @@ TEST(ProfileFit, FindsWhatALaunchCostsAHostThatIsSlowerThanItsGpu) {
   MadeUp made(
       "dgx-a100", "nccl", [](Profile& profile) { profile.launch.per_gpu->call_s = 60e-6; }, 21);
   // Below the 18 us of the shortest call on a GPU no time would depend on it at the start.
-  made.request.machine.profiles.at("nccl").launch.per_gpu->call_s = 30e-6;
+  made.request.machine.profiles["nccl"].launch.per_gpu->call_s = 30e-6;
   made.algorithm = "nccl:version=2.21";
   made.measure(Collective::allreduce, 8, 1024 * kMib);
   const ProfileFit fit = made.fit();

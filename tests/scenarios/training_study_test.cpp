@@ -152,7 +152,7 @@ TEST_F(Training, OneOwnerKeepsWhatItHas) {
 
 TEST_F(Training, EveryCallHasItsCost) {
   Topology machine = load_topology("full:n=4,gbps=1,latency_us=0");
-  machine.profiles.at("ideal").call_overhead_s = 1e-3;
+  machine.profiles["ideal"].call_overhead_s = 1e-3;
   study_.know_machine("slow-calls", machine);
   TrainingQuery query = asked({kMega});
   query.exchange.topology = "slow-calls";
@@ -168,7 +168,7 @@ TEST_F(Training, EveryCallHasItsCost) {
 
 TEST_F(Training, ACallCostsASlowGpuNoMore) {
   Topology machine = load_topology("full:n=4,gbps=1,latency_us=0");
-  machine.profiles.at("ideal").call_overhead_s = 1e-3;
+  machine.profiles["ideal"].call_overhead_s = 1e-3;
   machine.nodes[2].speed = 0.5;
   study_.know_machine("slow-gpu", machine);
   TrainingQuery query = asked({kMega});

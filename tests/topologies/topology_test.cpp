@@ -158,5 +158,25 @@ TEST(Names, OfEnumerators) {
   EXPECT_EQ(to_string(Duplex::half), "half");
 }
 
+TEST(ProfileSet, IsSharedUntilItIsChanged) {
+  const ProfileSet& built_in = built_in_profiles().profiles;
+  Topology machine = generic_topology("ring", {{"n", 4}});
+  const Topology copy = machine;
+  EXPECT_EQ(&machine.profiles.find("nccl")->second, &copy.profiles.at("nccl"));
+  const double before_s = built_in.at("nccl").call_overhead_s;
+  machine.profiles["nccl"].call_overhead_s = before_s + 1;
+  EXPECT_EQ(machine.profiles.find("nccl")->second.call_overhead_s, before_s + 1);
+  EXPECT_EQ(copy.profiles.at("nccl").call_overhead_s, before_s);
+  EXPECT_EQ(built_in.at("nccl").call_overhead_s, before_s);
+  EXPECT_EQ(machine.profiles.size(), built_in.size());
+}
+
+TEST(ProfileSet, OfGenericMachinesHasTheirStartUp) {
+  for (const double startup_us : {0.0, 2.0, 3.0, 2.0}) {
+    const Topology machine = generic_topology("ring", {{"n", 4}, {"startup_us", startup_us}});
+    EXPECT_DOUBLE_EQ(machine.profiles.at("kernel").links.at("link").overhead_s, startup_us * 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace espalier
