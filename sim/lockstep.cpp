@@ -17,8 +17,8 @@
 namespace espalier {
 namespace {
 
-/// Who reads over a link: a place, and of a folded program also how many groups further on it
-/// reads.
+/// Who reads over a link: a place; of a folded program, the one of the group so many before its
+/// own.
 using Reader = std::pair<PlaceId, int>;
 
 /// How ops read several peers: at one place, from the same ones in the same order, by the same way.
@@ -29,8 +29,8 @@ struct Reading {
 };
 
 /// The readings of a program, each looked at once for all pieces that an op is cut into; and who
-/// reads over which link. In a folded program a link stands for those of all groups, and so the
-/// first group's readers of other groups' peers for the readers in other groups.
+/// reads over which link. In a folded program a link stands for those of all groups: what the first
+/// group reads over a later group's link, a group as much earlier reads over the first one's.
 class Readings {
  public:
   /// Refers to its arguments.
@@ -59,7 +59,9 @@ class Readings {
   std::size_t sharing(const Reading& reading) const {
     std::size_t most = 1;
     for (const auto& [link, uses] : reading.uses) {
-      most = std::max(most, readers_.at(link).size());
+      const Readers& readers = readers_.at(link);
+      const auto count = static_cast<double>(readers.known.size()) / readers.per_group;
+      most = std::max(most, static_cast<std::size_t>(std::lround(count)));
     }
     return std::min(most, static_cast<std::size_t>(reading.peers));
   }
@@ -74,17 +76,22 @@ class Readings {
 
   void add(const Op& op) {
     Reading& reading = all_.emplace_back(Reading{&op, 0, {}});
-    std::set<std::pair<ResourceId, Reader>> passed;
+    std::set<MachineResources::Passed> passed;
     for (const Operand& source : program_.sources_of(op)) {
       if (source.place == op.at) continue;
       ++reading.peers;
       for (const ResourceId link : machine_.path(source.place, op.at, op.via).resources) {
         ++reading.uses[link];
-        passed.insert({link, {op.at, program_.fold.group_of(source.place)}});
+      }
+      for (const auto& one : machine_.links_passed(source.place, op.at, op.via)) {
+        passed.insert(one);
       }
     }
     if (reading.peers < 2) return;
-    for (const auto& [link, reader] : passed) readers_[link].insert(reader);
+    for (const auto& [link, moves, per_group] : passed) {
+      readers_[link].per_group = per_group;
+      readers_[link].known.insert({op.at, moves});
+    }
   }
 
   std::uint64_t hash_of(const Op& op) const {
@@ -105,8 +112,13 @@ class Readings {
   const Program& program_;
   MachineResources& machine_;
   std::vector<Reading> all_;
-  HashNumbers numbers_;                             ///< of readings
-  std::map<ResourceId, std::set<Reader>> readers_;  ///< by link
+  HashNumbers numbers_;  ///< of readings
+  /// Each stands for those of all groups, among which its links are shared out.
+  struct Readers {
+    std::set<Reader> known;
+    double per_group = 1;
+  };
+  std::map<ResourceId, Readers> readers_;  ///< by link
 };
 
 }  // namespace

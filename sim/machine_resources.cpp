@@ -138,20 +138,34 @@ ResourceId MachineResources::of_hop(const Hop& of_route) {
   return id;
 }
 
+const Route& MachineResources::route_of(PlaceId from, PlaceId to, int via) const {
+  const Route* const route = via < 0
+                                 ? router_.route(node_of(from), node_of(to))
+                                 : router_.route(node_of(from), node_of(to), program_.vias[via]);
+  CHECK(route != nullptr);
+  return *route;
+}
+
 const Path& MachineResources::path(PlaceId from, PlaceId to, int via) {
   const std::uint64_t key = transfer_key(from, to, via);
   const std::uint32_t known = path_numbers_.find(key);
   if (known != HashNumbers::kNone) return paths_[known];
-  const Route* route = nullptr;
-  if (via < 0) {
-    route = router_.route(node_of(from), node_of(to));
-  } else {
-    route = router_.route(node_of(from), node_of(to), program_.vias[via]);
-  }
-  CHECK(route != nullptr);
-  Path made = made_of(node_of(from), node_of(to), *route);
+  Path made = made_of(node_of(from), node_of(to), route_of(from, to, via));
   path_numbers_.number(key);
   return paths_.emplace_back(std::move(made));
+}
+
+std::vector<MachineResources::Passed> MachineResources::links_passed(PlaceId from, PlaceId to,
+                                                                     int via) {
+  const Rotation* const rotation = target_.rotation;
+  std::vector<Passed> passed;
+  for (const Hop& hop : route_of(from, to, via).hops) {
+    Passed& one = passed.emplace_back(Passed{.link = of_hop(hop)});
+    if (rotation == nullptr) continue;
+    one.moves = rotation->moves(hop);
+    one.per_group = rotation->per_group(hop);
+  }
+  return passed;
 }
 
 const Path& MachineResources::path_of(NodeId from, NodeId to) {

@@ -47,6 +47,14 @@ class MachineResources {
 
   /// \pre there is a route (rule R10). `via` is an index into Program::vias, or -1.
   const Path& path(PlaceId from, PlaceId to, int via);
+  /// A link on that way. A folded program's stands for those of all groups.
+  struct Passed {
+    ResourceId link = kNoResource;
+    int moves = 0;         ///< after how many groups' moves the first one's is the one passed
+    double per_group = 1;  ///< see Rotation
+    auto operator<=>(const Passed&) const = default;
+  };
+  std::vector<Passed> links_passed(PlaceId from, PlaceId to, int via);
   /// From a GPU to a switch, or back. \pre the switch carries out ops of this place (R10)
   const Path& path_to_switch(PlaceId from, NodeId to) { return path_of(node_of(from), to); }
   const Path& path_from_switch(NodeId from, PlaceId to) { return path_of(from, node_of(to)); }
@@ -122,6 +130,7 @@ class MachineResources {
   };
 
   NodeId node_of(PlaceId place) const;
+  const Route& route_of(PlaceId from, PlaceId to, int via) const;
   Path made_of(NodeId from, NodeId to, const Route& route);
   const Path& path_of(NodeId from, NodeId to);
   ResourceId make(const Label& label, double gbps, bool is_link, double per_group,

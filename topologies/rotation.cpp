@@ -265,10 +265,20 @@ Hop Rotation::next(const Hop& hop) const { return hop_at(next_hop_[index_of(hop)
 Hop Rotation::first(const Hop& hop) const { return hop_at(first_hop_[index_of(hop)]); }
 double Rotation::per_group(const Hop& hop) const { return per_group_hop_[index_of(hop)]; }
 
-bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to) const {
+int Rotation::moves(const Hop& hop) const {
+  int moves = 0;
+  for (std::size_t at = first_hop_[index_of(hop)]; at != index_of(hop); at = next_hop_[at]) ++moves;
+  return moves;
+}
+
+bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to,
+                           std::vector<NodeId> vias) const {
   const NodeId first_from = from;
   const NodeId first_to = to;
-  const Route* const first = router.route(from, to);
+  const auto find_route = [&] {
+    return vias.empty() ? router.route(from, to) : router.route(from, to, vias);
+  };
+  const Route* const first = find_route();
   if (first == nullptr) return false;
   std::vector<std::size_t> hops;
   for (const Hop& hop : first->hops) {
@@ -278,7 +288,8 @@ bool Rotation::keeps_route(const Router& router, NodeId from, NodeId to) const {
   for (int group = 1; group < groups_; ++group) {
     from = next(from);
     to = next(to);
-    const Route* const route = router.route(from, to);
+    for (NodeId& via : vias) via = next(via);
+    const Route* const route = find_route();
     if (route == nullptr || route->hops.size() != hops.size()) return false;
     if (route->kind != first->kind || route->latency_s != first->latency_s ||
         route->start_up != first->start_up || route->slice_s != first->slice_s) {

@@ -44,10 +44,13 @@ class Rotation {
   /// How many there are of them for every group: 1, or less where groups share some.
   double per_group(NodeId node) const { return per_group_node_[static_cast<std::size_t>(node)]; }
   double per_group(const Hop& hop) const;
+  /// How many times what `first` has for it is moved on to get there.
+  int moves(const Hop& hop) const;
 
   /// Whether the router leads every group's data the same way as the first one's: `from` to `to`,
-  /// and where these are moved to.
-  bool keeps_route(const Router& router, NodeId from, NodeId to) const;
+  /// along the named nodes where there are any, and where all these are moved to.
+  bool keeps_route(const Router& router, NodeId from, NodeId to,
+                   std::vector<NodeId> vias = {}) const;
 
  private:
   Rotation(const Topology& topology, int groups, Of what)
