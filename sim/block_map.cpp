@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "core/hash.h"
@@ -124,17 +123,20 @@ void BlockMap::share(PlaceId place, std::vector<Lane> lanes, int blocks) {
     double load = 0;
     int blocks = 1;
   };
-  std::map<std::tuple<PlaceId, int>, Way> by_peer;
+  // In the order of their lanes, which is the same in all groups of a folded program, as that of
+  // peers is not.
+  std::vector<Way> ways;
+  std::map<std::pair<PlaceId, int>, std::size_t> by_peer;
   for (const Lane& lane : lanes) {
-    Way& way = by_peer[{lane.peer, lane.via}];
+    const auto [known, is_new] = by_peer.try_emplace({lane.peer, lane.via}, ways.size());
+    if (is_new) ways.emplace_back();
+    Way& way = ways[known->second];
     way.lanes.push_back(lane);
     way.load += lane.load;
   }
-  std::vector<Way> ways;
-  if (static_cast<int>(by_peer.size()) > blocks) {
-    ways.push_back({std::move(lanes), 0, blocks});
+  if (static_cast<int>(ways.size()) > blocks) {
+    ways.assign(1, {std::move(lanes), 0, blocks});
   } else {
-    for (auto& [unused, way] : by_peer) ways.push_back(std::move(way));
     for (int left = blocks - static_cast<int>(ways.size()); left > 0; --left) {
       Way* fullest = nullptr;
       for (Way& way : ways) {
