@@ -321,6 +321,11 @@ std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request) {
   return choice.algorithm->folds(resolve_parameters(choice, std::move(request)));
 }
 
+std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest) {
+  if (choice.file || choice.algorithm->folds_of_plan == nullptr) return {};
+  return choice.algorithm->folds_of_plan(resolve_parameters(choice, std::move(request)), forest);
+}
+
 Program build(const AlgorithmChoice& choice, BuildRequest request) {
   if (choice.file) {
     if (choice.file->foreign) {

@@ -123,6 +123,8 @@ struct Algorithm {
   /// (topologies/rotation.h), the way with the most groups first. `build` then respects
   /// BuildRequest::fold. Null where no program of it folds.
   std::vector<Fold> (*folds)(const BuildRequest& request) = nullptr;
+  /// The same of an algorithm that plans first.
+  std::vector<Fold> (*folds_of_plan)(const BuildRequest& request, const Forest& forest) = nullptr;
   /// Groups do the same on every machine, also where they are not alike: what ranks do depends on
   /// nothing else, or was compared rank by rank.
   bool folds_anywhere = false;
@@ -190,6 +192,8 @@ std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildR
 std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request);
 /// How the program may fold (Algorithm::folds), for `request.fold`.
 std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request);
+/// The same of one that follows trees (Algorithm::folds_of_plan).
+std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest);
 /// \pre `unsupported` answered nothing.
 Program build(const AlgorithmChoice& choice, BuildRequest request);
 /// The trees that an algorithm follows. They do not depend on the order in which GPUs

@@ -7,6 +7,7 @@
 
 #include "algorithms/schedules.h"
 #include "core/check.h"
+#include "ir/unfold.h"
 
 namespace espalier {
 
@@ -34,42 +35,65 @@ std::string ForestWriter::via(int from, int to, const std::vector<NodeId>& path)
 
 int ForestWriter::new_lane(PlaceId place) { return lanes_[static_cast<std::size_t>(place)]++; }
 
-void ForestWriter::send_down(const PlannedTree& tree, const Slices& held) {
-  for (const TreeEdge& edge : tree.edges) {
-    const std::string path = via(edge.parent, edge.child, edge.path);
-    builder_.copy(held[edge.child], held[edge.parent],
-                  {.lane = new_lane(edge.parent), .via = path});
+void ForestWriter::send_down(std::span<const Laid> alike) {
+  for (std::size_t step = 0; step < alike.front().tree.edges.size(); ++step) {
+    for (const Laid& laid : alike) {
+      const TreeEdge& edge = laid.tree.edges[step];
+      if (!builder_.builds(edge.parent)) continue;
+      const std::string path = via(edge.parent, edge.child, edge.path);
+      builder_.copy(laid.held[edge.child], laid.held[edge.parent],
+                    {.lane = new_lane(edge.parent), .via = path});
+    }
   }
 }
 
-void ForestWriter::combine_up(const PlannedTree& tree, const Slices& own, const Slices& partial) {
-  // By parent and way: children that come the same way are combined at once.
-  std::vector<std::map<std::string, std::vector<int>>> children(own.size());
+ForestWriter::Children ForestWriter::children_of(const PlannedTree& tree) const {
+  Children children(lanes_.size());
   for (const TreeEdge& edge : tree.edges) {
     std::vector<NodeId> path(edge.path.rbegin(), edge.path.rend());
-    children[edge.parent][via(edge.child, edge.parent, path)].push_back(edge.child);
+    std::vector<Way>& ways = children[edge.parent];
+    std::string taken = via(edge.child, edge.parent, path);
+    auto known = std::ranges::find(ways, taken, &Way::path);
+    if (known == ways.end()) known = ways.insert(known, {std::move(taken), {}});
+    known->children.push_back(edge.child);
   }
-  const auto combine = [&](int parent) {
-    std::vector<Slice> combined;
-    if (own[parent].length > 0) combined.push_back(own[parent]);
-    for (const auto& [path, group] : children[parent]) {
-      std::vector<Slice> sources = combined;
-      for (const int child : group) {
-        sources.push_back(children[child].empty() ? own[child] : partial[child]);
-      }
-      builder_.combine(partial[parent], sources,
-                       {.lane = new_lane(parent), .at = partial[parent].place, .via = path});
-      combined = {partial[parent]};
+  return children;
+}
+
+/// Children that come the same way are combined at once.
+void ForestWriter::combine(const Laid& laid, const Children& children, int parent) {
+  if (!builder_.builds(parent)) return;
+  const Slice& result = laid.held[parent];
+  std::vector<Slice> combined;
+  if (laid.own[parent].length > 0) combined.push_back(laid.own[parent]);
+  for (const auto& [path, group] : children[parent]) {
+    std::vector<Slice> sources = combined;
+    for (const int child : group) {
+      sources.push_back(children[child].empty() ? laid.own[child] : laid.held[child]);
     }
-  };
-  // Edges stand parents first, so that backwards every child is done before its parent.
-  std::vector<bool> is_done(own.size(), false);
-  for (auto edge = tree.edges.rbegin(); edge != tree.edges.rend(); ++edge) {
-    if (children[edge->child].empty() || is_done[edge->child]) continue;
-    is_done[edge->child] = true;
-    combine(edge->child);
+    builder_.combine(result, sources, {.lane = new_lane(parent), .at = result.place, .via = path});
+    combined = {result};
   }
-  if (!tree.edges.empty()) combine(tree.root);
+}
+
+void ForestWriter::combine_up(std::span<const Laid> alike) {
+  const std::vector<TreeEdge>& edges = alike.front().tree.edges;
+  if (edges.empty()) return;
+  std::vector<Children> children;
+  for (const Laid& laid : alike) children.push_back(children_of(laid.tree));
+  // Edges stand parents first, so that backwards every child is done before its parent.
+  std::vector<bool> is_done(lanes_.size(), false);
+  for (std::size_t step = edges.size(); step-- > 0;) {
+    const int site = edges[step].child;
+    if (children.front()[site].empty() || is_done[site]) continue;
+    is_done[site] = true;
+    for (std::size_t i = 0; i < alike.size(); ++i) {
+      combine(alike[i], children[i], alike[i].tree.edges[step].child);
+    }
+  }
+  for (std::size_t i = 0; i < alike.size(); ++i) {
+    combine(alike[i], children[i], alike[i].tree.root);
+  }
 }
 
 int add_relays(Builder& builder, const BuildRequest& request, const Forest& forest) {
@@ -146,29 +170,77 @@ class Layout {
 
 }  // namespace
 
+int groups_of_trees(const Forest& forest, int ranks) {
+  const std::vector<PlannedTree>& trees = forest.trees;
+  const auto has_relays = [&](const PlannedTree& tree) { return tree.uses_relays(ranks); };
+  if (std::ranges::any_of(trees, has_relays)) return 1;
+  for (int groups = ranks; groups > 1; --groups) {
+    if (ranks % groups != 0 || trees.size() % static_cast<std::size_t>(groups) != 0) continue;
+    const auto each = static_cast<std::ptrdiff_t>(trees.size()) / groups;
+    const auto moved = [&](int rank) { return (rank + ranks / groups) % ranks; };
+    const auto is_next = [&](const PlannedTree& next, const PlannedTree& tree) {
+      const auto is_moved = [&](const TreeEdge& edge, const TreeEdge& of_tree) {
+        return edge.parent == moved(of_tree.parent) && edge.child == moved(of_tree.child);
+      };
+      return next.root == moved(tree.root) && next.weight == tree.weight &&
+             std::ranges::equal(next.edges, tree.edges, is_moved);
+    };
+    if (std::equal(trees.begin() + each, trees.end(), trees.begin(), is_next)) return groups;
+  }
+  return 1;
+}
+
+std::vector<Fold> folds_of_trees(const Contract& contract, const Forest& forest) {
+  if (info(contract.collective).rooted) return {};
+  const int alike = groups_of_trees(forest, contract.ranks);
+  std::vector<Fold> all;
+  for (int groups = alike; groups > 1; --groups) {
+    if (alike % groups == 0) all.push_back(turned_by_blocks(contract, groups));
+  }
+  return all;
+}
+
+Contract contract_of_trees(const BuildRequest& request, const Forest& forest,
+                           const Strips& strips) {
+  return request.contract(strips.per_unit * forest.units);
+}
+
 Program forest_program(std::string name, const BuildRequest& request, const Forest& forest,
                        const Strips& strips) {
   const CollectiveInfo& collective = info(request.collective);
   CHECK(forest.collective == request.collective);
-  const std::int64_t units = strips.per_unit * forest.units;
-  const std::int64_t block = collective.blocked ? units / request.ranks : units;
-  Builder builder(std::move(name), request.contract(units));
+  const Contract contract = contract_of_trees(request, forest, strips);
+  const std::int64_t block = collective.blocked ? contract.units / request.ranks : contract.units;
+  Builder builder(std::move(name), contract, request.fold);
   ForestWriter writer(builder, *request.router, *request.placement);
   const Layout layout(builder, block, add_relays(builder, request, forest));
+  const auto groups = collective.blocked ? groups_of_trees(forest, request.ranks) : 1;
+  const std::size_t each = forest.trees.size() / static_cast<std::size_t>(groups);
   std::vector<std::int64_t> begin(static_cast<std::size_t>(request.ranks), 0);  // by root
-  for_each_strip(forest, strips, [&](const PlannedTree& strip) {
-    std::int64_t& at = begin[strip.root];
-    if (collective.reduces) {
-      writer.combine_up(strip, layout.own(strip, at), layout.partial(strip, at));
-    } else {
-      const ForestWriter::Slices held = layout.held(strip, at);
-      writer.send_down(strip, held);
-      // What a root has belongs into its result, too.
-      const std::int64_t first = collective.blocked ? strip.root * block : 0;
-      builder.copy(builder.output(strip.root, first + at, strip.weight), held[strip.root],
-                   {.lane = writer.new_lane(strip.root)});
+  for_each_strip(forest, each, strips, [&](std::size_t first, std::int64_t weight) {
+    std::vector<ForestWriter::Laid> alike;
+    for (std::size_t i = first; i < forest.trees.size(); i += each) {
+      ForestWriter::Laid& laid = alike.emplace_back(ForestWriter::Laid{forest.trees[i], {}, {}});
+      laid.tree.weight = weight;
+      std::int64_t& at = begin[laid.tree.root];
+      if (collective.reduces) laid.own = layout.own(laid.tree, at);
+      laid.held = collective.reduces ? layout.partial(laid.tree, at) : layout.held(laid.tree, at);
+      at += weight;
     }
-    at += strip.weight;
+    if (collective.reduces) {
+      writer.combine_up(alike);
+      return;
+    }
+    writer.send_down(alike);
+    // What a root has belongs into its result, too.
+    for (const ForestWriter::Laid& laid : alike) {
+      const int root = laid.tree.root;
+      if (!builder.builds(root)) continue;
+      const Slice& own = laid.held[root];
+      const std::int64_t first_unit = collective.blocked ? root * block : 0;
+      builder.copy(builder.output(root, first_unit + begin[root] - weight, weight), own,
+                   {.lane = writer.new_lane(root)});
+    }
   });
   return builder.finish();
 }
@@ -176,23 +248,34 @@ Program forest_program(std::string name, const BuildRequest& request, const Fore
 Program allreduce_program(std::string name, const BuildRequest& request, const Forest& forest,
                           const Strips& strips) {
   CHECK(forest.collective == Collective::allreduce && request.collective == Collective::allreduce);
-  Builder builder(std::move(name), request.contract(strips.per_unit * forest.units));
+  Builder builder(std::move(name), contract_of_trees(request, forest, strips), request.fold);
   ForestWriter writer(builder, *request.router, *request.placement);
   const int relays = add_relays(builder, request, forest);
-  std::int64_t begin = 0;
-  for_each_strip(forest, strips, [&](const PlannedTree& strip) {
-    ForestWriter::Slices inputs, results;
+  const auto lay = [&](const PlannedTree& tree, std::int64_t begin, std::int64_t weight) {
+    ForestWriter::Laid laid{tree, {}, {}};
     for (int rank = 0; rank < request.ranks; ++rank) {
-      inputs.push_back(builder.input(rank, begin, strip.weight));
-      results.push_back(builder.output(rank, begin, strip.weight));
+      laid.own.push_back(builder.input(rank, begin, weight));
+      laid.held.push_back(builder.output(rank, begin, weight));
     }
     for (int relay = 0; relay < relays; ++relay) {
-      inputs.emplace_back();
-      results.push_back(builder.tmp(request.ranks + relay, begin, strip.weight));
+      laid.own.emplace_back();
+      laid.held.push_back(builder.tmp(request.ranks + relay, begin, weight));
     }
-    writer.combine_up(strip, inputs, results);
-    writer.send_down(strip, results);
-    begin += strip.weight;
+    return laid;
+  };
+  const int groups = groups_of_trees(forest, request.ranks);
+  const std::size_t each = forest.trees.size() / static_cast<std::size_t>(groups);
+  const std::int64_t units_each = builder.contract().units / groups;
+  std::int64_t begin = 0;
+  for_each_strip(forest, each, strips, [&](std::size_t first, std::int64_t weight) {
+    std::vector<ForestWriter::Laid> alike;
+    for (int group = 0; group < groups; ++group) {
+      const std::size_t tree = first + static_cast<std::size_t>(group) * each;
+      alike.push_back(lay(forest.trees[tree], begin + group * units_each, weight));
+    }
+    writer.combine_up(alike);
+    writer.send_down(alike);
+    begin += weight;
   });
   return builder.finish();
 }

@@ -43,23 +43,37 @@ Forest plan_optimal(const BuildRequest& request) {
   return forest;
 }
 
+/// The plan as its program follows it.
+Forest rounded(const BuildRequest& request, const Forest& planned) {
+  const std::int64_t wanted = request.parameter("strips");
+  return wanted == 0 ? planned : round_weights(planned, wanted);
+}
+
+Strips strips_of(const BuildRequest& request) {
+  Strips strips{.per_unit = request.parameter("streams")};
+  if (has_paths(request.collective)) strips.max_ops = kMaxPathOps;
+  if (request.collective == Collective::allreduce) strips.max_ops = kMaxAllreduceOps;
+  return strips;
+}
+
+std::vector<Fold> fold_optimal(const BuildRequest& request, const Forest& planned) {
+  if (request.ranks == 1 || has_paths(request.collective)) return {};
+  const Forest forest = rounded(request, planned);
+  return folds_of_trees(contract_of_trees(request, forest, strips_of(request)), forest);
+}
+
 Program write_optimal(const BuildRequest& request, const Forest& planned) {
   if (request.ranks == 1) {
     Builder builder("optimal", request.contract(1));
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
-  const std::int64_t wanted = request.parameter("strips");
-  const Forest forest = wanted == 0 ? planned : round_weights(planned, wanted);
-  Strips strips{.per_unit = request.parameter("streams")};
-  if (has_paths(request.collective)) {
-    strips.max_ops = kMaxPathOps;
-    return path_program("optimal", request, forest, strips);
-  }
+  const Forest forest = rounded(request, planned);
+  const Strips strips = strips_of(request);
+  if (has_paths(request.collective)) return path_program("optimal", request, forest, strips);
   if (request.collective != Collective::allreduce) {
     return forest_program("optimal", request, forest, strips);
   }
-  strips.max_ops = kMaxAllreduceOps;
   return allreduce_program("optimal", request, forest, strips);
 }
 
@@ -82,6 +96,20 @@ std::optional<std::string> unsupported_plan(const BuildRequest& request) {
       "plans paths for at most {} pairs of ranks, but {} over {} ranks has {}; "
       "the algorithm direct has no such limit",
       kMaxPathDemands, to_string(request.collective), request.ranks, demands);
+}
+
+AlgorithmParameter strips_parameter() {
+  return {.name = "strips",
+          .meaning =
+              "equal strips that the message is made of; trees that carry less than a strip "
+              "are left out, as each costs blocks of the GPUs; 0: as many as the weights of "
+              "the trees need",
+          .default_value = 16,
+          .minimum = 0,
+          .maximum = 100'000,
+          .tried = {0, 32},
+          .weighed = true,
+          .of_plan = false};
 }
 
 }  // namespace
@@ -119,16 +147,7 @@ const Algorithm& optimal_algorithm() {
             .maximum = 1,
             .tried = {1},
             .weighed = true},
-           {.name = "strips",
-            .meaning = "equal strips that the message is made of; trees that carry less than a "
-                       "strip are left out, as each costs blocks of the GPUs; 0: as many as the "
-                       "weights of the trees need",
-            .default_value = 16,
-            .minimum = 0,
-            .maximum = 100'000,
-            .tried = {0, 32},
-            .weighed = true,
-            .of_plan = false},
+           strips_parameter(),
            {.name = std::string(kPlanItself),
             .meaning = "1: these trees and paths, even where another algorithm of the catalogue is "
                        "faster; 0: the fastest, where a simulator can tell",
@@ -142,6 +161,7 @@ const Algorithm& optimal_algorithm() {
       .needs_machine = true,
       .max_ranks = 1024,
       .unsupported = unsupported_plan,
+      .folds_of_plan = fold_optimal,
       .plan = plan_optimal,
       .write = write_optimal};
   return algorithm;

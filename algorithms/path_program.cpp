@@ -78,11 +78,11 @@ class PathWriter {
     }
     longest_ = std::max(longest_, strip.weight);
     at += strip.weight;
-    placed_.push_back({std::move(strip), std::move(held)});
+    placed_.push_back({std::move(strip), {}, std::move(held)});
   }
 
   void send() {
-    for (const Placed& strip : placed_) writer_.send_down(strip.path, strip.held);
+    for (const ForestWriter::Laid& strip : placed_) writer_.send_down(strip);
   }
 
   /// Ranks that have a part of their own result keep it, in pieces as long as the longest strip.
@@ -101,11 +101,6 @@ class PathWriter {
   }
 
  private:
-  struct Placed {
-    PlannedTree path;
-    ForestWriter::Slices held;
-  };
-
   /// Units of the block that goes from a rank to another, where the sender has them.
   Slice source(int from, int to, std::int64_t begin, std::int64_t length) const {
     const Collective collective = builder_.contract().collective;
@@ -134,7 +129,7 @@ class PathWriter {
   const std::int64_t block_;
   std::int64_t longest_ = 1;
   std::map<std::pair<int, int>, std::int64_t> next_;  ///< unit of the block, by pair
-  std::vector<Placed> placed_;
+  std::vector<ForestWriter::Laid> placed_;
 };
 
 }  // namespace
@@ -142,7 +137,7 @@ class PathWriter {
 Program path_program(std::string name, const BuildRequest& request, const Forest& forest,
                      const Strips& strips) {
   CHECK(forest.collective == request.collective && has_paths(forest.collective));
-  Builder builder(std::move(name), request.contract(strips.per_unit * forest.units));
+  Builder builder(std::move(name), contract_of_trees(request, forest, strips));
   PathWriter writer(builder, request, add_relays(builder, request, forest));
   for_each_strip(forest, strips, [&](const PlannedTree& strip) {
     writer.place(sender_first(strip, forest.collective));

@@ -13,7 +13,7 @@ Fold turned_by_blocks(const Contract& contract, int groups) {
   const int each = contract.ranks / groups;
   Fold fold{.groups = groups, .each = each, .adjacent = each};
   if (contract.collective == Collective::sendrecv) return fold;
-  CHECK(contract.units % contract.ranks == 0);
+  CHECK(contract.units % groups == 0);
   const Fold::Turn turn{contract.units, contract.units / groups};
   for (const Buffer buffer : {Buffer::in, Buffer::out, Buffer::tmp}) {
     const bool is_whole =
@@ -162,12 +162,18 @@ Program op_of_group(const Program& program, OpId id, int group) {
   one.contract = program.contract;
   one.durations_s = program.durations_s;
   add_moved(program, program.ops[id], group, one);
+  if (group % program.fold.groups == 0) {
+    one.vias = program.vias;
+  } else {
+    one.ops.front().via = -1;
+  }
   return one;
 }
 
 Program unfold(const Program& program) {
   const Fold& fold = program.fold;
   if (!fold.is_folded()) return program;
+  CHECK(program.vias.empty());
   Program whole = without_ops(program);
   const auto groups = static_cast<OpId>(fold.groups);
   for (OpId id = 0; id < program.ops.size(); ++id) {

@@ -9,7 +9,7 @@ namespace espalier {
 
 /// The fold of a program in which every group of ranks does with its blocks of the message what the
 /// others do with theirs: buffers as long as the message are turned by a group's blocks, those of
-/// one block and those of a sendrecv are not. \pre `groups` divides the ranks, and they the units
+/// one block and those of a sendrecv are not. \pre `groups` divides the ranks and the units
 Fold turned_by_blocks(const Contract& contract, int groups);
 /// All of them, the one with the most groups first.
 std::vector<Fold> turned_by_blocks(const Contract& contract);
@@ -25,11 +25,13 @@ bool keeps_contract(const Fold& fold, const Contract& contract);
 /// every group would have to begin with other pieces than the next.
 bool may_be_cut(const Program& program);
 
-/// A program of one op: that of the group so many after the first. It depends on nothing.
+/// A program of one op: that of the group so many after the first. It depends on nothing, and names
+/// a way only if it is of the first group: how a machine turns is not known here.
 Program op_of_group(const Program& program, OpId id, int group);
 
 /// All ops of a folded program: of every op those of all groups, one after the other. Every rank's
-/// lanes keep their order. A program that is not folded stays as it is.
+/// lanes keep their order. A program that is not folded stays as it is. \pre no op of a folded one
+/// names a way
 Program unfold(const Program& program);
 
 }  // namespace espalier

@@ -40,12 +40,16 @@ std::optional<Folding> folding_by(const Machine& machine, Fold fold) {
   return Folding{std::move(fold), std::make_shared<const Rotation>(*std::move(rotation))};
 }
 
-std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
-                                    const BuildRequest& request) {
-  for (Fold& fold : folds(choice, request)) {
+std::optional<Folding> first_folding(const Machine& machine, std::vector<Fold> folds) {
+  for (Fold& fold : folds) {
     if (auto folding = folding_by(machine, std::move(fold))) return folding;
   }
   return std::nullopt;
+}
+
+std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
+                                    const BuildRequest& request) {
+  return first_folding(machine, folds(choice, request));
 }
 
 bool are_cut_alike(const Program& program, const AlgorithmChoice& choice) {
@@ -106,7 +110,7 @@ bool folds_routes(const Program& program, const Machine& machine, const Rotation
   bool all = true;
   for (OpId id = 0; all && id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
-    if (op.via >= 0) return false;
+    if (op.in_switch && op.via >= 0) return false;
     const bool is_new =
         op.in_switch && seen_in_switch.emplace(op.at, op.src_count, op.copy_count).second;
     for (std::size_t runtime = 0; is_new && runtime <= machine.other_runtimes.size(); ++runtime) {
@@ -115,9 +119,11 @@ bool folds_routes(const Program& program, const Machine& machine, const Rotation
     for_each_transfer(program, op, [&](PlaceId from, PlaceId to) {
       if (!all || !seen.add(from, to, op.via)) return;
       for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
-        all = all && rotation.keeps_route(machine.runtime(runtime),
-                                          node_of(program, machine.placement, from),
-                                          node_of(program, machine.placement, to));
+        const Router& router = machine.runtime(runtime);
+        std::vector<NodeId> vias;
+        if (op.via >= 0) vias = router.nodes_of(program.vias[static_cast<std::size_t>(op.via)]);
+        all = all && rotation.keeps_route(router, node_of(program, machine.placement, from),
+                                          node_of(program, machine.placement, to), vias);
       }
     });
   }

@@ -27,8 +27,11 @@ std::optional<Rotation> find_rotation(const Topology& topology, const Placement&
 /// By this fold; nothing where the machine does not repeat itself so, or relays take part.
 std::optional<Folding> folding_by(const Machine& machine, Fold fold);
 
+/// By the first of these that the machine repeats, too; nothing where it repeats none.
+std::optional<Folding> first_folding(const Machine& machine, std::vector<Fold> folds);
+
 /// With the smallest groups that both the algorithm and the machine repeat; nothing where there are
-/// none. \pre parameters of the choice are in range
+/// none, or where the algorithm plans first. \pre parameters of the choice are in range
 std::optional<Folding> find_folding(const Machine& machine, const AlgorithmChoice& choice,
                                     const BuildRequest& request);
 

@@ -23,13 +23,20 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
                                          Prepared& made) {
   if (!cache_->may_fold(query, machine)) return std::nullopt;
   const BuildRequest request = request_for(query, machine);
+  const bool is_planned = made.choice.algorithm->folds_of_plan != nullptr;
+  if (is_planned && not_built(made.choice, request)) return std::nullopt;
+  const auto plan = [&](const BuildRequest& asked) -> const Forest& {
+    return cache_->plan(machine, made.choice, asked, asked_);
+  };
   // Where groups are not alike after all, larger ones may be.
-  for (Fold& fold : folds(made.choice, request)) {
+  for (Fold& fold :
+       is_planned ? folds(made.choice, request, plan(request)) : folds(made.choice, request)) {
     const auto folding = folding_by(machine, std::move(fold));
     if (!folding) continue;
     const bool begin_alike = starts_fold(machine, query, folding->fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
-    Built built = build_on(machine, made.choice, query, {}, folding->fold, folding->rotation.get());
+    Built built =
+        build_on(machine, made.choice, query, plan, folding->fold, folding->rotation.get());
     if (!built.program) return std::nullopt;
     const bool goes_alike = folds_routes(*built.program, machine, *folding->rotation);
     if (goes_alike && are_cut_alike(*built.program, made.choice)) {

@@ -441,6 +441,10 @@ const Route* Router::route(NodeId from, NodeId to, const std::vector<NodeId>& vi
 }
 
 const Route* Router::route(NodeId from, NodeId to, std::string_view path) const {
+  return route(from, to, nodes_of(path));
+}
+
+const std::vector<NodeId>& Router::nodes_of(std::string_view path) const {
   auto at = impl_->via_texts.find(path);
   if (at == impl_->via_texts.end()) {
     std::vector<NodeId> vias;
@@ -451,7 +455,7 @@ const Route* Router::route(NodeId from, NodeId to, std::string_view path) const 
     }
     at = impl_->via_texts.emplace(std::string(path), std::move(vias)).first;
   }
-  return route(from, to, at->second);
+  return at->second;
 }
 
 std::optional<Hop> Router::hop(NodeId from, NodeId to) const { return impl_->hop(from, to); }

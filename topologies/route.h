@@ -77,6 +77,8 @@ class Router {
   const Route* route(NodeId from, NodeId to, const std::vector<NodeId>& vias) const;
   /// Along a path written "a>b>c". \pre every name is a node of the machine.
   const Route* route(NodeId from, NodeId to, std::string_view path) const;
+  /// The nodes of such a path.
+  const std::vector<NodeId>& nodes_of(std::string_view path) const;
 
   /// The link between two neighbours; nothing when there is none in scope.
   std::optional<Hop> hop(NodeId from, NodeId to) const;
