@@ -61,7 +61,7 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
   const Stopwatch stopwatch(shared_s_);
   cache_->forget_programs_if_large();
   const TimeLimit own(std::numeric_limits<double>::infinity());
-  const auto made = std::make_shared<Prepared>();
+  const auto made = std::make_shared<Prepared>(cache_->kept_ops);
   made->had_s = time_left_s();
   made->question = asked_;
   made->choice = choice(query.algorithm);
@@ -94,6 +94,7 @@ void Study::finish(Prepared& made, Built built, const Query& query, const Machin
   made.instead = std::move(built.instead);
   if (made.skipped) return;
   made.whole = std::move(built.program);
+  made.count_ops();
   made.notes = std::move(built.notes);
   if (is_library(made.choice)) {
     made.blocks = library_call(made.choice, request_for(query, machine)).blocks;
@@ -259,6 +260,8 @@ Outcome Study::ask(const Query& query) {
   return outcome;
 }
 
+void Study::make_room() { cache_->forget_machines_if_large(); }
+
 Outcome Study::answer(const Query& query) {
   Machine& machine = this->machine(query);
   Outcome outcome;
@@ -347,11 +350,10 @@ const RunReport* Study::simulated_before(const Query& query, const Prepared& pre
                                          std::size_t runtime) const {
   const auto known = prepared.fastest.find(query.size_bytes);
   const bool is_simulation = simulator_ == &backend_ && !query.run.timeline && query.merge &&
-                             query.run.engine == SimEngine::automatic && !query.run.limits;
+                             query.run.engine != SimEngine::simgrid && !query.run.limits;
   if (!is_simulation || known == prepared.fastest.end()) return nullptr;
   const auto& [chunking, its_runtime, report] = known->second;
-  const bool is_it = its_runtime == runtime && chunking == prepared.chosen;
-  return is_it && report.simulated->is_automatic ? &report : nullptr;
+  return its_runtime == runtime && chunking == prepared.chosen ? &report : nullptr;
 }
 
 /// The program as it is to be run; null when the verifier refuses it.

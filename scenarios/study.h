@@ -156,6 +156,10 @@ class Study {
   /// Error for a query that makes no sense, Error{unsupported} for two ranks that nothing connects.
   Outcome ask(const Query& query);
 
+  /// Between questions about ever other machines: forgets those known, and what was found out about
+  /// them, where they take much memory. \pre nobody refers to one
+  void make_room();
+
   /// Throws what `ask` would throw for want of memory or devices; nothing is run. Says nothing of
   /// queries that leave the algorithm open, nor of algorithms that do not apply.
   void require_room(const Query& query);

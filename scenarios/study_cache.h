@@ -30,6 +30,11 @@ namespace espalier {
 
 /// Programs kept between queries, in ops; more than these are forgotten and built again.
 inline constexpr std::size_t kMaxKeptOps = std::size_t{1} << 22;
+/// The same of machines, in nodes and links, but for a few; and what counts as many, for what else
+/// is known of any.
+inline constexpr std::size_t kMaxKeptParts = std::size_t{1} << 18;
+inline constexpr std::size_t kPartsOfAny = 256;
+inline constexpr std::size_t kMinKeptMachines = 16;
 
 /// Adds the time it lives to a sum.
 class Stopwatch {
@@ -81,8 +86,28 @@ struct Study::Cut {
   std::optional<Verification> verification;
 };
 
+/// Of a sum that is kept up to date, the part that is this one's.
+class PartOfSum {
+ public:
+  explicit PartOfSum(std::shared_ptr<std::size_t> sum) : sum_(std::move(sum)) {}
+  ~PartOfSum() { set(0); }
+  PartOfSum(const PartOfSum&) = delete;
+  PartOfSum& operator=(const PartOfSum&) = delete;
+  void set(std::size_t part) {
+    *sum_ += part - part_;
+    part_ = part;
+  }
+
+ private:
+  std::shared_ptr<std::size_t> sum_;
+  std::size_t part_ = 0;
+};
+
 /// An algorithm built for a machine.
 struct Study::Prepared {
+  /// `kept_ops`: see Cache.
+  explicit Prepared(std::shared_ptr<std::size_t> kept_ops) : ops(std::move(kept_ops)) {}
+
   AlgorithmChoice choice;
   std::optional<std::string> skipped;
   bool is_unroutable = false;  ///< skipped because the machine can't carry the program out
@@ -110,6 +135,12 @@ struct Study::Prepared {
   Cut uncut;                  ///< the whole program
   Cut latest;                 ///< as it was cut last
   Chunking latest_chunking;
+  PartOfSum ops;
+
+  void count_ops() {
+    const auto ops_of = [](const auto& program) { return program ? program->ops.size() : 0; };
+    ops.set(ops_of(whole) + ops_of(latest.program));
+  }
 
   /// A program from a file that the verifier refuses: nothing more is to be done with it.
   bool is_wrong() const { return uncut.verification && !uncut.verification->ok(); }
@@ -119,6 +150,7 @@ struct Study::Prepared {
     if (!latest.program || latest_chunking != chunking) {
       latest = {std::make_shared<Program>(chunk(*whole, chunking)), std::nullopt};
       latest_chunking = chunking;
+      count_ops();
     }
     return latest;
   }
@@ -184,6 +216,8 @@ struct Study::Cache {
   std::map<std::pair<const Machine*, LinkScope>, Router> other_routers;  ///< than its own
   /// A program that does not fold is the same for who wants it folded and who does not.
   std::map<ProgramKey, std::shared_ptr<Prepared>> programs;
+  std::shared_ptr<std::size_t> kept_ops = std::make_shared<std::size_t>(0);  ///< of programs
+  std::size_t kept_parts = 0;                                                ///< of machines
   struct Plan {
     Forest forest;
     bool is_cut_short = false;
@@ -208,11 +242,14 @@ struct Study::Cache {
     return known->second;
   }
 
-  /// Nothing is asked for that needs every op, or another engine.
-  bool may_fold(const Query& query) const {
-    return is_simulated && query.may_fold && query.run.engine != SimEngine::simgrid;
+  /// Nothing is asked for that needs every op, or another engine. Ways that a plan names can't be
+  /// written out for all groups (unfold).
+  bool may_fold(const Query& query) {
+    const bool plans = choice(query.algorithm).algorithm->folds_of_plan != nullptr;
+    return is_simulated && query.may_fold && query.run.engine != SimEngine::simgrid &&
+           !(query.run.timeline && plans);
   }
-  bool may_fold(const Query& query, const Machine& machine) const {
+  bool may_fold(const Query& query, const Machine& machine) {
     return may_fold(query) && (query.folds_few || machine.ranks() >= kMinFoldedRanks);
   }
 
@@ -305,16 +342,29 @@ struct Study::Cache {
   }
 
   void forget_programs_if_large() {
-    std::set<const Prepared*> counted;
-    std::size_t kept_ops = 0;
-    for (const auto& [key, prepared] : programs) {
-      if (!counted.insert(prepared.get()).second) continue;
-      if (prepared->whole) kept_ops += prepared->whole->ops.size();
-      if (prepared->latest.program) kept_ops += prepared->latest.program->ops.size();
-    }
-    if (kept_ops <= kMaxKeptOps) return;
-    programs.clear();
+    if (*kept_ops <= kMaxKeptOps) return;
+    forget_programs();
     plans.clear();
+  }
+
+  /// Those that somebody still holds count no longer.
+  void forget_programs() {
+    programs.clear();
+    kept_ops = std::make_shared<std::size_t>(0);
+  }
+
+  Machine& keep(const MachineKey& key, Machine made) {
+    kept_parts += kPartsOfAny + made.topology->nodes.size() + made.topology->links.size();
+    return machines.emplace(key, std::move(made)).first->second;
+  }
+
+  /// But for their topologies, whose files may have changed.
+  void forget_machines_if_large() {
+    if (kept_parts <= kMaxKeptParts || machines.size() <= kMinKeptMachines) return;
+    forget_times(/*keeps_libraries=*/false);
+    forget_programs();
+    machines.clear();
+    kept_parts = 0;
   }
 };
 

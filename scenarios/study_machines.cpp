@@ -84,7 +84,7 @@ Machine& Study::load(const Query& query) {
     return known->second;
   }
   const Stopwatch stopwatch(shared_s_);
-  return cache_->machines.emplace(key, make(query)).first->second;
+  return cache_->keep(key, make(query));
 }
 
 Machine Study::make(const Query& query) {

@@ -140,6 +140,7 @@ std::string StudyWorkers::work(const std::string& text) {
   const StudyRequest request = request_of_json(unpacked(text));
   const std::string label = label_of(request);
   const Clock::time_point begin = Clock::now();
+  study_.make_room();
   const double shared_before_s = study_.shared_s();
   Json reply = {{kAnswer, answer(request)}};
   if (request.with_prediction) {

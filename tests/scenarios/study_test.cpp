@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/study.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +56,28 @@ TEST_F(StudyTest, TakesAMachineThatHasNoFile) {
             study_.ask(query("ring:n=8,gbps=25", "ring", 8'000'000)).report.time_s);
 }
 
+TEST_F(StudyTest, ForgetsMachinesWhereThereAreMany) {
+  const auto about = [](int number) {
+    Query one = query(fmt::format("ring:n=4,gbps={}", 25 + 0.5 * number), "ring", 8'000'000);
+    one.against_nccl = true;
+    one.judge = number == 0;
+    return one;
+  };
+  const Outcome once = study_.ask(about(0));
+  const std::weak_ptr<const MachineFindings> known = study_.machine(about(0)).found;
+  study_.make_room();
+  EXPECT_FALSE(known.expired());  // one machine is not many
+  int asked = 1;
+  for (; !known.expired() && asked < 2000; ++asked) {
+    study_.make_room();
+    study_.ask(about(asked));
+  }
+  EXPECT_LT(asked, 2000);
+  const Outcome again = study_.ask(about(0));
+  EXPECT_EQ(again.report.time_s, once.report.time_s);
+  EXPECT_EQ(again.nccl->time_s, once.nccl->time_s);
+}
+
 /// A study whose profile changes answers as one that is new, whatever it was asked before.
 TEST_F(StudyTest, AnswersByTheProfileOfNow) {
   Topology machine = load_topology("dgx1-v100");
@@ -69,7 +92,7 @@ TEST_F(StudyTest, AnswersByTheProfileOfNow) {
   }
   for (const char* const changed : {"nccl", "kernel"}) {
     for (const double efficiency : {0.5, 0.8}) {
-      Profile& profile = machine.profiles.at(changed);
+      Profile& profile = machine.profiles[changed];
       profile.links["nvlink2"].efficiency = profile.links["pcie3x16"].efficiency = efficiency;
       study_.change_profile("mine", changed, profile);
       Study fresh(simulator_, &simulator_);
