@@ -61,7 +61,7 @@ const std::vector<OptionSpec>& all_options() {
       {"--no-merge", "", WordKind::flag, false,
        "refuse programs with more lanes than a GPU has blocks; they share blocks otherwise"},
       {"--engine", "E", WordKind::engine, false,
-       "what solves contention on links; classes is fast for many transfers at once"},
+       "what solves contention on links: an engine of our own (auto, classes), or SimGrid"},
       {"--launch", "MODE", WordKind::launch, false,
        "how a benchmark launches calls: one process for all GPUs of a host, a process per GPU, or "
        "a "

@@ -12,8 +12,8 @@
 
 namespace espalier {
 
-/// What solves contention in a simulation: SimGrid, the reference, or our own engine for
-/// many transfers at once (docs/decisions/0006-two-flow-engines.md). Both agree to 1e-9.
+/// What solves contention in a simulation: SimGrid, the reference, or our own engine, which is
+/// faster and the automatic choice (docs/decisions/0006-two-flow-engines.md). Both agree to 1e-9.
 enum class SimEngine : std::uint8_t { automatic, simgrid, classes };
 
 /// "auto", "simgrid", "classes".

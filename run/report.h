@@ -41,8 +41,7 @@ enum class SimEnd : std::uint8_t { finished, too_slow, too_costly, stuck };
 
 /// What only a simulation knows.
 struct SimulatedPart {
-  std::string engine;         ///< the one that was used
-  bool is_automatic = false;  ///< it is the one that SimEngine::automatic uses for the program
+  std::string engine;  ///< the one that was used
   /// With limits only. An abandoned simulation has no figures except its work.
   SimEnd end = SimEnd::finished;
   std::int64_t work = 0;

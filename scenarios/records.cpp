@@ -53,10 +53,9 @@ auto members(Is<TimeBound> auto& bound) {
   auto& [call_s, wire, protocol, ends_s, way_s, certificate] = bound;
   return std::tie(call_s, wire, protocol, ends_s, way_s, certificate);
 }
-// That it is the automatic engine matters to who would simulate again.
 auto members(Is<SimulatedPart> auto& simulated) {
-  auto& [engine, is_automatic, end, work, stuck, back_to_back_s, together_s, blocks, links,
-         critical_path, critical_steps] = simulated;
+  auto& [engine, end, work, stuck, back_to_back_s, together_s, blocks, links, critical_path,
+         critical_steps] = simulated;
   return std::tie(engine, end, work, stuck, back_to_back_s, together_s, blocks, links,
                   critical_path, critical_steps);
 }

@@ -245,24 +245,16 @@ std::optional<Outcome> simulate(const Simulation& of, const std::vector<double>&
   return outcome_of(of, dispatcher, machine, starts_s, engine.end(), spans ? &*spans : nullptr);
 }
 
-/// Programs with more lanes may have so many transfers in flight that SimGrid becomes slow
-/// (docs/decisions/0006-two-flow-engines.md).
-constexpr std::size_t kMaxSimGridLanes = 16;
-
-bool automatic_by_classes(const OpGraph& graph) {
-  return graph.lanes() > kMaxSimGridLanes || !SimGridEngine::is_of_this_thread();
-}
-
-bool by_classes(const Program& program, const RunOptions& options, const OpGraph& graph) {
-  if (program.fold.is_folded()) return true;
-  const SimEngine choice = options.limits ? SimEngine::classes : options.engine;
-  if (choice == SimEngine::automatic) return automatic_by_classes(graph);
-  if (choice == SimEngine::simgrid && !SimGridEngine::is_of_this_thread()) {
+/// SimGrid cannot abandon a simulation, and knows nothing of folds.
+bool by_simgrid(const Program& program, const RunOptions& options) {
+  const bool is_possible = !program.fold.is_folded() && !options.limits;
+  if (!is_possible || options.engine != SimEngine::simgrid) return false;
+  if (!SimGridEngine::is_of_this_thread()) {
     throw Error(ErrorKind::unsupported,
                 "SimGrid simulates in the thread of this process that used it first",
                 "leave the engine open");
   }
-  return choice == SimEngine::classes;
+  return true;
 }
 
 std::vector<OpTiming> timeline(const OpHistory& history) {
@@ -286,9 +278,9 @@ Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
   const double call_s = call_overhead_s(of.program, of.target, of.options);
   ClassEngine classes(
       {.time = of.unit.unrounded_from_s(limits.time_s - call_s), .work = limits.work});
-  FlowEngine& engine = by_classes(of.program, of.options, of.graph)
-                           ? static_cast<FlowEngine&>(classes)
-                           : SimGridEngine::instance();
+  FlowEngine& engine = by_simgrid(of.program, of.options)
+                           ? static_cast<FlowEngine&>(SimGridEngine::instance())
+                           : classes;
   Expectation expected =
       expectation(of.program, of.graph, *of.target.router, of.message_bytes, of.unit);
   std::optional<Activity> slow;
@@ -323,9 +315,6 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.stuck = std::move(outcome.stuck);
   if (simulated.end != SimEnd::finished) return report;
   simulated.engine = std::move(done.engine);
-  simulated.is_automatic =
-      program.fold.is_folded() ||
-      by_classes(program, options, simulation.graph) == automatic_by_classes(simulation.graph);
   simulated.back_to_back_s = outcome.back_to_back_s;
   simulated.together_s = outcome.together_s;
   simulated.blocks = simulation.blocks.most_in_use();

@@ -7,9 +7,9 @@
 
 namespace espalier {
 
-/// Predicts the time of a program on a machine, link by link. Contention is solved by SimGrid for
-/// programs of few lanes and by an engine of our own for those of many, or as
-/// RunOptions::engine says (docs/decisions/0006-two-flow-engines.md).
+/// Predicts the time of a program on a machine, link by link. Contention is solved by an engine of
+/// our own, or by SimGrid where RunOptions::engine says so
+/// (docs/decisions/0006-two-flow-engines.md).
 /// A process can run many simulations one after the other, but not from several threads.
 class Simulator : public Backend {
  public:
