@@ -99,7 +99,7 @@ Forest pack_allreduce(const Router& router, const Placement& placement, TreeCoun
   const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
   require_connected(problem, router, placement);
   std::optional<Forest> by_cells;
-  if (problem.ranks > kMaxRanksWithoutCells && problem.relays == 0 && trees == TreeCount::best) {
+  if (problem.ranks >= kMinRanksByCells && problem.relays == 0 && trees == TreeCount::best) {
     by_cells = plan_by_cells(Collective::allreduce, router, placement);
     if (by_cells && is_good_by_cells(*by_cells, router, placement)) return std::move(*by_cells);
   }

@@ -308,7 +308,7 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   if (n == 1) return nothing_to_send(collective);
   const std::int64_t k = options.trees_per_root;
   std::optional<Forest> by_cells;
-  if (n > kMaxRanksWithoutCells && placement.relays.empty() && info(collective).blocked) {
+  if (n >= kMinRanksByCells && placement.relays.empty() && info(collective).blocked) {
     by_cells = plan_by_cells(collective, router, placement);
     if (by_cells && k > 0 && !has_trees_per_root(*by_cells, n, k)) by_cells.reset();
     if (by_cells && is_good_by_cells(*by_cells, router, placement)) return std::move(*by_cells);

@@ -28,8 +28,9 @@ namespace {
 /// one in n is too many. Where that loses more than this, all turns are taken.
 constexpr double kLittleLost = 0.015;
 
-/// Of the bound: with so much no other plan is looked for, where a search would end in time and
-/// beyond.
+/// Of the bound: with so much no other plan is looked for, where a search is exact, where it would
+/// end in time, and beyond.
+constexpr double kExactByCells = 1 - 1e-9;
 constexpr double kGoodByCells = 0.99;
 constexpr double kEnoughByCells = 0.9;
 
@@ -339,7 +340,9 @@ bool is_good_by_cells(const Forest& forest, const Router& router, const Placemen
   const Bound bound = bandwidth_bound(forest.collective, 0, router, placement,
                                       {.helpers = false, .in_switches = false});
   const auto ranks = static_cast<int>(placement.ranks.size());
-  const double good = ranks <= kMaxSearchedRanks ? kGoodByCells : kEnoughByCells;
+  const double good = ranks <= kMaxRanksWithoutCells ? kExactByCells
+                      : ranks <= kMaxSearchedRanks   ? kGoodByCells
+                                                     : kEnoughByCells;
   return forest.algbw_gbps >= good * bound.algbw_gbps;
 }
 

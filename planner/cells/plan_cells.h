@@ -28,5 +28,9 @@ bool is_good_by_cells(const Forest& forest, const Router& router, const Placemen
 
 /// Up to so many ranks plans are searched for as if no two were alike, which is exact.
 inline constexpr int kMaxRanksWithoutCells = 64;
+/// From so many ranks on, plans by cells that reach the bound are taken without such a search:
+/// their trees are lower or share links more evenly, so that few strips keep more of the plan. On
+/// two nodes of eight GPUs now one is better and now the other.
+inline constexpr int kMinRanksByCells = 17;
 
 }  // namespace espalier
