@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast the simulator is: ring allreduces of 8 to 1024 ranks beside a bare SimGrid loop that
 // does the same transfers and nothing else, and what one "what if" on 8 GPUs costs in a running
-// process; and both flow engines where many transfers are in flight.
+// process, by itself and asked of a study; and both flow engines where many transfers are in
+// flight.
 //
 //   simulator_bench [JSON-FILE]
 //
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@
 #include "core/file.h"
 #include "ir/chunk.h"
 #include "ir/verify.h"
+#include "scenarios/study.h"
 #include "sim/simulator.h"
 #include "topologies/load.h"
 #include "topologies/placement.h"
@@ -41,6 +44,7 @@ constexpr double kLatencyUs = 0.5;
 constexpr double kMinRatio = 0.5;
 constexpr double kMaxRssMib = 600;
 constexpr double kMaxWhatIfS = 2e-3;
+constexpr std::int64_t kWhatIfBytes = std::int64_t{64} << 20;
 
 /// CPU seconds by part of the way.
 struct OurRing {
@@ -55,16 +59,17 @@ struct OurRing {
 /// `of_groups`: the program has the ops of one rank, from which those of all are known; all are
 /// simulated.
 OurRing whole_way(const std::string& machine, const std::string& profile, std::int64_t size_bytes,
-                  int pieces, bool of_groups = false) {
+                  int pieces, const std::string& algorithm = "ring", bool of_groups = false) {
   OurRing run;
   const double start_s = cpu_s();
   const Topology topology = load_topology(machine);
   Router router(topology, topology.profile(profile));
   const Target target{&router, place_ranks(router, {})};
-  const AlgorithmChoice ring = parse_algorithm("ring");
+  const AlgorithmChoice choice = parse_algorithm(algorithm);
   BuildRequest request = request_for(Collective::allreduce, 0, false, router, target.placement);
-  if (of_groups) request.fold = folds(ring, request).front();
-  Program program = build(ring, request);
+  request.size_bytes = size_bytes;
+  if (of_groups) request.fold = folds(choice, request).front();
+  Program program = build(choice, request);
   if (pieces > 1) program = chunk(program, {.split = pieces, .piece_units = 1});
   run.build_s = cpu_s() - start_s;
   CHECK(verify(program).ok());
@@ -86,25 +91,32 @@ OurRing run_our_ring(int ranks, int pieces, int repetitions, bool of_groups) {
       fmt::format("ring:n={},gbps={},latency_us={}", ranks, kGbps, kLatencyUs);
   std::vector<OurRing> runs;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
-    runs.push_back(whole_way(machine, "ideal", kSizeBytes, pieces, of_groups));
+    runs.push_back(whole_way(machine, "ideal", kSizeBytes, pieces, "ring", of_groups));
   }
   return median(std::move(runs), &OurRing::cpu_s);
 }
 
+/// CPU seconds of a question.
 struct WhatIf {
+  double mean_s = 0;
   double median_s = 0;
   double worst_s = 0;
 };
 
 /// The same question about ever other machines, in one process. The first two are not counted: they
-/// start SimGrid and fill caches.
-WhatIf run_what_if(const std::vector<std::string>& machines, const std::string& profile) {
+/// fill caches.
+WhatIf run_what_if(const std::vector<std::string>& machines,
+                   const std::function<void(const std::string& machine)>& ask) {
   std::vector<double> seconds;
   for (const std::string& machine : machines) {
-    seconds.push_back(whole_way(machine, profile, 64 << 20, 1).cpu_s);
+    const double start_s = cpu_s();
+    ask(machine);
+    seconds.push_back(cpu_s() - start_s);
   }
   seconds.erase(seconds.begin(), seconds.begin() + 2);
-  return {median(seconds, std::identity{}), *std::ranges::max_element(seconds)};
+  const double sum_s = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return {sum_s / static_cast<double>(seconds.size()), median(seconds, std::identity{}),
+          *std::ranges::max_element(seconds)};
 }
 
 /// An allreduce, each step's part in `pieces`. Bare and ours take turns `rounds` times, each turn
@@ -185,28 +197,64 @@ bool bench_rings(nlohmann::ordered_json& json) {
   return met;
 }
 
+/// What a study is asked that needs times alone.
+Query what_if_query(const std::string& machine, const std::string& profile,
+                    const std::string& algorithm) {
+  Query query;
+  query.topology = machine;
+  query.profile = profile;
+  query.algorithm = algorithm;
+  query.size_bytes = kWhatIfBytes;
+  query.chunk_bytes = 0;
+  query.judge = false;
+  query.folds_few = true;
+  return query;
+}
+
 bool bench_what_ifs(nlohmann::ordered_json& json) {
   struct Question {
     const char* name;
+    const char* machine;  ///< its other bandwidths follow
     const char* profile;
-    std::vector<std::string> machines;
+    const char* algorithm;
   };
-  Question generic{"ring of 8, other bandwidths", "ideal", {}};
-  for (int i = 0; i < 200; ++i) {
-    generic.machines.push_back(fmt::format("ring:n=8,gbps={},latency_us=0.5", 25 + i));
-  }
-  Question catalogue{"dgx1-v100, kernel profile", "kernel", {}};
-  catalogue.machines.assign(50, "dgx1-v100");
+  constexpr Question kQuestions[] = {
+      {"ring of 8", "ring:n=8,latency_us=0.5,gbps=", "ideal", "ring"},
+      {"dgx1-v100, nccl", "dgx1-v100:nvlink2.gbps=", "kernel", "nccl"}};
+  constexpr int kTimes = 3000;
   bool met = true;
-  for (const Question& question : {generic, catalogue}) {
-    const auto run = run_in_child([&] { return run_what_if(question.machines, question.profile); });
-    CHECK(run.has_value());
-    fmt::print("what if, {}: median {:.3f} ms, worst {:.3f} ms\n", question.name,
-               run->result.median_s * 1e3, run->result.worst_s * 1e3);
-    met = met && run->result.median_s <= kMaxWhatIfS;
-    json.push_back({{"what", question.name},
-                    {"median_s", run->result.median_s},
-                    {"worst_s", run->result.worst_s}});
+  for (const Question& question : kQuestions) {
+    std::vector<std::string> machines;
+    for (int i = 0; i < kTimes; ++i) {
+      machines.push_back(fmt::format("{}{}", question.machine, 20 + 0.01 * i));
+    }
+    const auto whole = run_in_child([&] {
+      return run_what_if(machines, [&](const std::string& machine) {
+        whole_way(machine, question.profile, kWhatIfBytes, 1, question.algorithm);
+      });
+    });
+    const auto by_study = run_in_child([&] {
+      Simulator simulator;
+      Study study(simulator, &simulator);
+      return run_what_if(machines, [&](const std::string& machine) {
+        study.make_room();
+        CHECK(study.ask(what_if_query(machine, question.profile, question.algorithm)).ran());
+      });
+    });
+    for (const auto& [way, run] : {std::pair("all ops", whole), std::pair("study", by_study)}) {
+      CHECK(run.has_value());
+      const WhatIf& took = run->result;
+      fmt::print("what if, {}, {}: {:.0f} per s, median {:.3f} ms, worst {:.3f} ms, {:.0f} MiB\n",
+                 question.name, way, 1 / took.mean_s, took.median_s * 1e3, took.worst_s * 1e3,
+                 run->peak_rss_mib);
+      met = met && took.median_s <= kMaxWhatIfS;
+      json.push_back({{"what", question.name},
+                      {"way", way},
+                      {"per_s", 1 / took.mean_s},
+                      {"median_s", took.median_s},
+                      {"worst_s", took.worst_s},
+                      {"peak_rss_mib", run->peak_rss_mib}});
+    }
   }
   return met;
 }
