@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
+#include "core/hash.h"
 #include "ir/chunk.h"
 #include "ir/unfold.h"
 #include "run/switches.h"
@@ -103,6 +105,31 @@ bool folds_switch(const Program& program, OpId id, const Machine& machine, const
 }
 
 }  // namespace
+
+bool folds_ways(const Forest& plan, const Machine& machine, const Rotation& rotation) {
+  const std::vector<NodeId>& ranks = machine.placement.ranks;
+  using Ends = std::pair<NodeId, NodeId>;
+  const auto hash = [](const Ends& ends) {
+    return mix64(static_cast<std::uint64_t>(ends.first) << 32 |
+                 static_cast<std::uint32_t>(ends.second));
+  };
+  std::unordered_map<Ends, const std::vector<NodeId>*, decltype(hash)> ways(0, hash);
+  for (const PlannedTree& tree : plan.trees) {
+    if (tree.uses_relays(machine.ranks())) return false;
+    for (const TreeEdge& edge : tree.edges) {
+      const Ends ends = {ranks[static_cast<std::size_t>(edge.parent)],
+                         ranks[static_cast<std::size_t>(edge.child)]};
+      const auto [known, is_new] = ways.try_emplace(ends, &edge.path);
+      if (!is_new && *known->second != edge.path) return false;
+    }
+  }
+  return std::ranges::all_of(ways, [&](const auto& way) {
+    const auto& [ends, path] = way;
+    const auto moved = ways.find({rotation.next(ends.first), rotation.next(ends.second)});
+    const auto is_moved = [&](NodeId there, NodeId here) { return there == rotation.next(here); };
+    return moved == ways.end() || std::ranges::equal(*moved->second, *path, is_moved);
+  });
+}
 
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation) {
   SeenTransfers seen(program);

@@ -49,6 +49,10 @@ std::optional<Program> program_of_groups(const Machine& machine, const Algorithm
 /// Whether the groups of a folded program do the same whatever it is cut into.
 bool are_cut_alike(const Program& program, const AlgorithmChoice& choice);
 
+/// Whether a plan sends what goes between two ranks one way alone, and moves that on with them: so
+/// that ways which its program names are alike if its trees are.
+bool folds_ways(const Forest& plan, const Machine& machine, const Rotation& rotation);
+
 /// Whether what the program's ops move takes the same way in all groups.
 bool folds_routes(const Program& program, const Machine& machine, const Rotation& rotation);
 

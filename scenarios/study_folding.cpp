@@ -33,6 +33,7 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
        is_planned ? folds(made.choice, request, plan(request)) : folds(made.choice, request)) {
     const auto folding = folding_by(machine, std::move(fold));
     if (!folding) continue;
+    if (is_planned && !folds_ways(plan(request), machine, *folding->rotation)) return std::nullopt;
     const bool begin_alike = starts_fold(machine, query, folding->fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
     Built built =

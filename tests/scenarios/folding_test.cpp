@@ -461,6 +461,27 @@ TEST_F(Wrong, InputOverwritten) {
   EXPECT_NE(refusal(), "");
 }
 
+TEST(Folding, NeedsWaysThatAreMovedOn) {
+  const Machine machine = machine_of({"dgx-a100:nodes=4", "kernel:simple"});
+  const AlgorithmChoice choice = parse_algorithm("optimal");
+  const BuildRequest request =
+      request_for(kAllgather, 0, false, *machine.router, machine.placement);
+  Forest forest = plan(choice, request);
+  const auto folding = first_folding(machine, folds(choice, request, forest));
+  ASSERT_TRUE(folding);
+  EXPECT_TRUE(folds_ways(forest, machine, *folding->rotation));
+  // Another NIC on the same switch, between the same two ranks of the second machine's trees.
+  const auto leaves = [](const TreeEdge& edge) { return edge.path.size() > 1; };
+  PlannedTree& tree = forest.trees[8];
+  const auto edge = std::ranges::find_if(tree.edges, leaves);
+  ASSERT_NE(edge, tree.edges.end());
+  const auto of_other = std::ranges::find_if(forest.trees[9].edges, leaves);
+  ASSERT_NE(of_other, forest.trees[9].edges.end());
+  ASSERT_NE(edge->path, of_other->path);
+  edge->path = of_other->path;
+  EXPECT_FALSE(folds_ways(forest, machine, *folding->rotation));
+}
+
 TEST(Folding, NeedsAlikeMachines) {
   const auto folds = [](const std::string& machine) {
     const Machine made = machine_of({machine, "kernel:simple", "ring"});
