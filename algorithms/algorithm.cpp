@@ -274,14 +274,21 @@ BuildRequest request_for(Collective collective, int root, bool in_place, const R
   return request;
 }
 
+namespace {
+
+bool supports(const Algorithm& algorithm, Collective collective) {
+  return std::ranges::count(algorithm.collectives, collective) > 0;
+}
+
+}  // namespace
+
 std::optional<std::string> unsupported(const AlgorithmChoice& choice, const BuildRequest& request) {
   CHECK(choice.algorithm != nullptr);
   const Algorithm& algorithm = *choice.algorithm;
   if (choice.file) {
     if (auto reason = mismatch(*choice.file, request)) return reason;
   }
-  if (std::find(algorithm.collectives.begin(), algorithm.collectives.end(), request.collective) ==
-      algorithm.collectives.end()) {
+  if (!supports(algorithm, request.collective)) {
     return fmt::format("does not support {}", to_string(request.collective));
   }
   // A program of one group's ops has fewer.
@@ -317,8 +324,10 @@ std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildR
 }
 
 std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request) {
-  if (choice.file || choice.algorithm->folds == nullptr) return {};
-  return choice.algorithm->folds(resolve_parameters(choice, std::move(request)));
+  const Algorithm& algorithm = *choice.algorithm;
+  const bool may = !choice.file && algorithm.folds != nullptr;
+  if (!may || !supports(algorithm, request.collective)) return {};
+  return algorithm.folds(resolve_parameters(choice, std::move(request)));
 }
 
 std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request, const Forest& forest) {

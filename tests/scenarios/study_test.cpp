@@ -56,6 +56,12 @@ TEST_F(StudyTest, TakesAMachineThatHasNoFile) {
             study_.ask(query("ring:n=8,gbps=25", "ring", 8'000'000)).report.time_s);
 }
 
+TEST_F(StudyTest, SaysThatAnAlgorithmDoesNotSupportACollective) {
+  // Also where programs of others would fold.
+  const Outcome outcome = study_.ask(query("dgx-h100:nodes=4", "direct:at_once=1", 1 << 20));
+  EXPECT_EQ(outcome.skipped, "does not support allreduce");
+}
+
 TEST_F(StudyTest, ForgetsMachinesWhereThereAreMany) {
   const auto about = [](int number) {
     Query one = query(fmt::format("ring:n=4,gbps={}", 25 + 0.5 * number), "ring", 8'000'000);
