@@ -76,10 +76,7 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
     if (auto known = cache_->known_program(whole, asked_)) {
       return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
     }
-    built =
-        build_on(machine, made->choice, query, [&](const BuildRequest& request) -> const Forest& {
-          return cache_->plan(machine, made->choice, request, asked_);
-        });
+    built = build_on(machine, made->choice, query, cache_->planner(machine, made->choice, asked_));
     is_whole = true;
   }
   finish(*made, std::move(built), query, machine);

@@ -306,6 +306,13 @@ struct Study::Cache {
     return plans.insert_or_assign(key, std::move(made)).first->second.forest;
   }
 
+  /// The same for whoever builds. Refers to its arguments.
+  MakePlan planner(const Machine& machine, const AlgorithmChoice& choice, std::int64_t question) {
+    return [this, &machine, &choice, question](const BuildRequest& request) -> const Forest& {
+      return plan(machine, choice, request, question);
+    };
+  }
+
   /// What depends on the constants of profiles: all but the programs of libraries, if these
   /// are kept.
   void forget_times(bool keeps_libraries) {

@@ -25,9 +25,7 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
   const BuildRequest request = request_for(query, machine);
   const bool is_planned = made.choice.algorithm->folds_of_plan != nullptr;
   if (is_planned && not_built(made.choice, request)) return std::nullopt;
-  const auto plan = [&](const BuildRequest& asked) -> const Forest& {
-    return cache_->plan(machine, made.choice, asked, asked_);
-  };
+  const MakePlan plan = cache_->planner(machine, made.choice, asked_);
   // Where groups are not alike after all, larger ones may be.
   for (Fold& fold :
        is_planned ? folds(made.choice, request, plan(request)) : folds(made.choice, request)) {
