@@ -83,7 +83,7 @@ Contract contract_of(const BuildRequest& request) {
 /// from all.
 std::vector<Fold> fold_direct(const BuildRequest& request) {
   if (info(request.collective).rooted || request.parameter("at_once") > 1) return {};
-  return turned_by_blocks(contract_of(request));
+  return all_turned_by_blocks(contract_of(request), request.ranks);
 }
 
 Program build_direct(const BuildRequest& request) {

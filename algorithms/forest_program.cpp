@@ -2,7 +2,6 @@
 #include "algorithms/forest_program.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "algorithms/schedules.h"
@@ -192,18 +191,33 @@ int groups_of_trees(const Forest& forest, int ranks) {
 
 std::vector<Fold> folds_of_trees(const Contract& contract, const Forest& forest) {
   if (info(contract.collective).rooted) return {};
-  const int alike = groups_of_trees(forest, contract.ranks);
-  std::vector<Fold> all;
-  for (int groups = alike; groups > 1; --groups) {
-    if (alike % groups == 0) all.push_back(turned_by_blocks(contract, groups));
-  }
-  return all;
+  return all_turned_by_blocks(contract, groups_of_trees(forest, contract.ranks));
 }
 
 Contract contract_of_trees(const BuildRequest& request, const Forest& forest,
                            const Strips& strips) {
   return request.contract(strips.per_unit * forest.units);
 }
+
+namespace {
+
+/// Calls write(strips) for all strips of the first group's trees, each with those of the others
+/// that are alike; lay(strip, group) says where one is.
+template <typename Lay, typename Write>
+void for_each_alike(const Forest& forest, int groups, const Strips& strips, Lay lay, Write write) {
+  const std::size_t each = forest.trees.size() / static_cast<std::size_t>(groups);
+  for_each_strip(forest, each, strips, [&](std::size_t first, std::int64_t weight) {
+    std::vector<ForestWriter::Laid> alike;
+    for (int group = 0; group < groups; ++group) {
+      PlannedTree strip = forest.trees[first + static_cast<std::size_t>(group) * each];
+      strip.weight = weight;
+      alike.push_back(lay(std::move(strip), group));
+    }
+    write(alike);
+  });
+}
+
+}  // namespace
 
 Program forest_program(std::string name, const BuildRequest& request, const Forest& forest,
                        const Strips& strips) {
@@ -214,31 +228,29 @@ Program forest_program(std::string name, const BuildRequest& request, const Fore
   Builder builder(std::move(name), contract, request.fold);
   ForestWriter writer(builder, *request.router, *request.placement);
   const Layout layout(builder, block, add_relays(builder, request, forest));
-  const auto groups = collective.blocked ? groups_of_trees(forest, request.ranks) : 1;
-  const std::size_t each = forest.trees.size() / static_cast<std::size_t>(groups);
+  const int groups = collective.blocked ? groups_of_trees(forest, request.ranks) : 1;
   std::vector<std::int64_t> begin(static_cast<std::size_t>(request.ranks), 0);  // by root
-  for_each_strip(forest, each, strips, [&](std::size_t first, std::int64_t weight) {
-    std::vector<ForestWriter::Laid> alike;
-    for (std::size_t i = first; i < forest.trees.size(); i += each) {
-      ForestWriter::Laid& laid = alike.emplace_back(ForestWriter::Laid{forest.trees[i], {}, {}});
-      laid.tree.weight = weight;
-      std::int64_t& at = begin[laid.tree.root];
-      if (collective.reduces) laid.own = layout.own(laid.tree, at);
-      laid.held = collective.reduces ? layout.partial(laid.tree, at) : layout.held(laid.tree, at);
-      at += weight;
-    }
+  const auto lay = [&](PlannedTree strip, int) {
+    std::int64_t& at = begin[strip.root];
+    ForestWriter::Laid laid;
+    if (collective.reduces) laid.own = layout.own(strip, at);
+    laid.held = collective.reduces ? layout.partial(strip, at) : layout.held(strip, at);
+    at += strip.weight;
+    laid.tree = std::move(strip);
+    return laid;
+  };
+  for_each_alike(forest, groups, strips, lay, [&](std::span<const ForestWriter::Laid> alike) {
     if (collective.reduces) {
       writer.combine_up(alike);
       return;
     }
     writer.send_down(alike);
     // What a root has belongs into its result, too.
-    for (const ForestWriter::Laid& laid : alike) {
-      const int root = laid.tree.root;
+    for (const auto& [strip, own, held] : alike) {
+      const int root = strip.root;
       if (!builder.builds(root)) continue;
-      const Slice& own = laid.held[root];
-      const std::int64_t first_unit = collective.blocked ? root * block : 0;
-      builder.copy(builder.output(root, first_unit + begin[root] - weight, weight), own,
+      const std::int64_t at = (collective.blocked ? root * block : 0) + begin[root] - strip.weight;
+      builder.copy(builder.output(root, at, strip.weight), held[root],
                    {.lane = writer.new_lane(root)});
     }
   });
@@ -251,31 +263,29 @@ Program allreduce_program(std::string name, const BuildRequest& request, const F
   Builder builder(std::move(name), contract_of_trees(request, forest, strips), request.fold);
   ForestWriter writer(builder, *request.router, *request.placement);
   const int relays = add_relays(builder, request, forest);
-  const auto lay = [&](const PlannedTree& tree, std::int64_t begin, std::int64_t weight) {
-    ForestWriter::Laid laid{tree, {}, {}};
+  const int groups = groups_of_trees(forest, request.ranks);
+  std::vector<std::int64_t> begin;  // by group
+  for (int group = 0; group < groups; ++group) {
+    begin.push_back(builder.contract().units / groups * group);
+  }
+  const auto lay = [&](PlannedTree strip, int group) {
+    std::int64_t& at = begin[static_cast<std::size_t>(group)];
+    ForestWriter::Laid laid;
     for (int rank = 0; rank < request.ranks; ++rank) {
-      laid.own.push_back(builder.input(rank, begin, weight));
-      laid.held.push_back(builder.output(rank, begin, weight));
+      laid.own.push_back(builder.input(rank, at, strip.weight));
+      laid.held.push_back(builder.output(rank, at, strip.weight));
     }
     for (int relay = 0; relay < relays; ++relay) {
       laid.own.emplace_back();
-      laid.held.push_back(builder.tmp(request.ranks + relay, begin, weight));
+      laid.held.push_back(builder.tmp(request.ranks + relay, at, strip.weight));
     }
+    at += strip.weight;
+    laid.tree = std::move(strip);
     return laid;
   };
-  const int groups = groups_of_trees(forest, request.ranks);
-  const std::size_t each = forest.trees.size() / static_cast<std::size_t>(groups);
-  const std::int64_t units_each = builder.contract().units / groups;
-  std::int64_t begin = 0;
-  for_each_strip(forest, each, strips, [&](std::size_t first, std::int64_t weight) {
-    std::vector<ForestWriter::Laid> alike;
-    for (int group = 0; group < groups; ++group) {
-      const std::size_t tree = first + static_cast<std::size_t>(group) * each;
-      alike.push_back(lay(forest.trees[tree], begin + group * units_each, weight));
-    }
+  for_each_alike(forest, groups, strips, lay, [&](std::span<const ForestWriter::Laid> alike) {
     writer.combine_up(alike);
     writer.send_down(alike);
-    begin += weight;
   });
   return builder.finish();
 }

@@ -38,7 +38,6 @@ class ForestWriter {
   /// Up trees: every rank combines its own with what its children hold, and holds the result; a
   /// rank without children passes on its own.
   void combine_up(std::span<const Laid> alike);
-  void combine_up(const Laid& one) { combine_up({&one, 1}); }
 
   /// An unused lane of a place.
   int new_lane(PlaceId place);

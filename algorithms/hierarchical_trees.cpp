@@ -164,12 +164,7 @@ constexpr int kMostFoldedRanks = 1024;
 
 std::vector<Fold> fold_trees(const BuildRequest& request) {
   if (request.ranks > kMostFoldedRanks) return {};
-  const int alike = trees_of(request).groups;
-  std::vector<Fold> all;
-  for (int groups = alike; groups > 1; --groups) {
-    if (alike % groups == 0) all.push_back(turned_by_blocks(contract_of(request), groups));
-  }
-  return all;
+  return all_turned_by_blocks(contract_of(request), trees_of(request).groups);
 }
 
 /// What a rank combines on the way up: what it has, and what its children have combined.

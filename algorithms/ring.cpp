@@ -21,7 +21,7 @@ Contract contract_of(const BuildRequest& request) {
 /// One group does on its blocks what all others do on theirs.
 std::vector<Fold> fold_ring(const BuildRequest& request) {
   if (info(request.collective).rooted) return {};
-  return turned_by_blocks(contract_of(request));
+  return all_turned_by_blocks(contract_of(request), request.ranks);
 }
 
 Program build_ring(const BuildRequest& request) {

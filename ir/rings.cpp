@@ -257,7 +257,7 @@ std::vector<Fold> folds_of_rings(const Contract& contract, const std::vector<Rin
     }
     return true;
   };
-  std::vector<Fold> all = turned_by_blocks(contract);
+  std::vector<Fold> all = all_turned_by_blocks(contract, contract.ranks);
   std::erase_if(all, [&](const Fold& fold) {
     return !std::ranges::all_of(rings,
                                 [&](const Ring& ring) { return comes_alike(ring, fold.each); });

@@ -23,11 +23,10 @@ Fold turned_by_blocks(const Contract& contract, int groups) {
   return fold;
 }
 
-std::vector<Fold> turned_by_blocks(const Contract& contract) {
+std::vector<Fold> all_turned_by_blocks(const Contract& contract, int groups) {
   std::vector<Fold> all;
-  for (int each = 1; 2 * each <= contract.ranks; ++each) {
-    if (contract.ranks % each != 0) continue;
-    all.push_back(turned_by_blocks(contract, contract.ranks / each));
+  for (int joined = 1; 2 * joined <= groups; ++joined) {
+    if (groups % joined == 0) all.push_back(turned_by_blocks(contract, groups / joined));
   }
   return all;
 }

@@ -11,8 +11,9 @@ namespace espalier {
 /// others do with theirs: buffers as long as the message are turned by a group's blocks, those of
 /// one block and those of a sendrecv are not. \pre `groups` divides the ranks and the units
 Fold turned_by_blocks(const Contract& contract, int groups);
-/// All of them, the one with the most groups first.
-std::vector<Fold> turned_by_blocks(const Contract& contract);
+/// By so many groups, and by every number that divides it, the one with the most groups first. \pre
+/// as above
+std::vector<Fold> all_turned_by_blocks(const Contract& contract, int groups);
 
 /// Whether groups, ranks, lanes and periods fit each other and the contract's buffers.
 bool is_valid(const Fold& fold, const Contract& contract);
