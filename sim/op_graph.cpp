@@ -51,7 +51,6 @@ OpGraph::OpGraph(const Program& program)
     most_units_ = std::max(most_units_, lane.units);
     most_compute_s_ = std::max(most_compute_s_, lane.compute_s);
   }
-  lanes_ = lanes.size();
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
 
   // Filling moves every start to its end, which is the next op's start: shift back afterwards.

@@ -39,7 +39,6 @@ class OpGraph {
   std::uint32_t waits(OpId op) const {
     return program_.ops[op].dep_count + (has_previous_[op] ? 1U : 0U);
   }
-  std::size_t lanes() const { return lanes_; }
   /// Of a place that move data: those that need blocks of a GPU.
   std::uint32_t moving_lanes(PlaceId place) const {
     return moving_lanes_[static_cast<std::size_t>(place)];
@@ -56,8 +55,7 @@ class OpGraph {
   std::vector<OpId> successors_;
   std::vector<int> groups_;  ///< of each of these; empty where the program is not folded
   std::vector<OpId> next_in_lane_;
-  std::vector<bool> has_previous_;  ///< by op: one on its lane
-  std::size_t lanes_ = 0;
+  std::vector<bool> has_previous_;           ///< by op: one on its lane
   std::vector<std::uint32_t> moving_lanes_;  ///< by place
   std::uint32_t most_ops_ = 0;
   double most_units_ = 0;

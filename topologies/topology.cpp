@@ -147,7 +147,7 @@ bool Topology::is_like(const std::string& profile, const std::string& name) cons
 
 std::vector<std::string> Topology::open_profiles(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  Profile profile = find_profile(*this, word.runtime);
+  const Profile profile = find_profile(*this, word.runtime);
   if (!word.protocol.empty() || profile.protocols.empty()) return {spec};
   std::vector<std::string> specs;
   for (const Protocol& protocol : profile.protocols) {
