@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -45,21 +44,27 @@ class SiblingsTest : public testing::Test {
     }
   }
 
-  /// A process that sleeps, and whose environment can be read.
-  pid_t start(const Variables& variables) { return start(variables, "exec sleep 600"); }
+  /// A process that sleeps, and whose environment can be read. No shell that becomes `sleep`: while
+  /// a process changes its program, it shows no environment.
+  pid_t start(const Variables& variables) { return start(variables, {"/bin/sleep", "600"}); }
   /// One that runs a script.
-  pid_t start(const Variables& variables, std::string script) {
+  pid_t start(const Variables& variables, const char* script) {
+    return start(variables, {"/bin/sh", "-c", script});
+  }
+  pid_t start(const Variables& variables, std::vector<std::string> command) {
     std::vector<std::string> texts;
     for (const auto& [name, value] : variables) texts.push_back(name + "=" + value);
-    std::vector<char*> environment;
-    for (std::string& text : texts) environment.push_back(text.data());
-    environment.push_back(nullptr);
-    std::string name = "sh";
-    std::string option = "-c";
-    std::array<char*, 4> words{name.data(), option.data(), script.data(), nullptr};
+    const auto pointers_to = [](std::vector<std::string>& strings) {
+      std::vector<char*> pointers;
+      for (std::string& text : strings) pointers.push_back(text.data());
+      pointers.push_back(nullptr);
+      return pointers;
+    };
+    const std::vector<char*> environment = pointers_to(texts);
+    const std::vector<char*> words = pointers_to(command);
     const pid_t pid = vfork();  // which goes on here when the other program has begun
     if (pid == 0) {
-      execve("/bin/sh", words.data(), environment.data());
+      execve(words[0], words.data(), environment.data());
       _exit(1);
     }
     started_.push_back(pid);
