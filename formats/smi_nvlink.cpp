@@ -208,9 +208,9 @@ class Reader {
     }
     add_link(machine, 0, 1, {generation.kind, gpus_[0].gbps}, 0.3, gpus_[0].active);
     for (NodeId gpu = 0; gpu < 2; ++gpu) add_link(machine, gpu, 2, {"pcie4x16", 31.5}, 0.25);
-    machine.notes.push_back("the two GPUs' links are taken to join them");
-    machine.notes.push_back(
-        "the text does not say which PCIe this is: 16 lanes of generation 4, one socket");
+    machine.notes = {
+        "the two GPUs' links are taken to join them",
+        "the text does not say which PCIe this is: 16 lanes of generation 4, one socket"};
     return machine;
   }
 

@@ -171,12 +171,13 @@ struct Study::Prepared {
     return max_ops_when_cut(groups() * static_cast<std::int64_t>(whole->ops.size()), is_asked);
   }
 
-  /// {1, kMaxUnits} whenever nothing has to be cut. `ops`: that are run, at most.
-  Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes, std::int64_t ops) const {
+  /// {1, kMaxUnits} whenever nothing has to be cut. `most_ops`: that are run.
+  Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes,
+                    std::int64_t most_ops) const {
     if (chunk_bytes == 0 || size_bytes == 0) return {};
     const Chunking planned =
         plan_chunking(*whole, static_cast<double>(size_bytes), static_cast<double>(chunk_bytes),
-                      ops / groups(), choice.algorithm->staggered);
+                      most_ops / groups(), choice.algorithm->staggered);
     const bool whole_fits = planned.split == 1 && planned.piece_units >= longest_transfer;
     return whole_fits ? Chunking{} : planned;
   }
@@ -245,9 +246,9 @@ struct Study::Cache {
   /// Nothing is asked for that needs every op, or another engine. Ways that a plan names can't be
   /// written out for all groups (unfold).
   bool may_fold(const Query& query) {
-    const bool plans = choice(query.algorithm).algorithm->folds_of_plan != nullptr;
+    const bool is_planned = choice(query.algorithm).algorithm->folds_of_plan != nullptr;
     return is_simulated && query.may_fold && query.run.engine != SimEngine::simgrid &&
-           !(query.run.timeline && plans);
+           !(query.run.timeline && is_planned);
   }
   bool may_fold(const Query& query, const Machine& machine) {
     return may_fold(query) && (query.folds_few || machine.ranks() >= kMinFoldedRanks);

@@ -41,9 +41,7 @@ std::string what_it_waits_for(const Program& program, const OpGraph& graph,
                     "before",
                     place_name(program, op.dst.place)));
   }
-  if (reasons.empty()) {
-    reasons.push_back("its block, which an op holds that waits itself");
-  }
+  if (reasons.empty()) return "its block, which an op holds that waits itself";
   const std::string last = reasons.back();
   reasons.pop_back();
   return reasons.empty() ? last : fmt::format("{} and {}", join(reasons, ", "), last);

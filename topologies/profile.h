@@ -24,8 +24,8 @@ struct StartUp {
     double s = 0;
     bool operator==(const Longer&) const = default;
   };
-  double s = 0;                ///< of short ones, and of all where `longer` is empty
-  std::vector<Longer> longer;  ///< in order of lengths, none cheaper than a shorter one
+  double s = 0;                     ///< of short ones, and of all where `longer` is empty
+  std::vector<Longer> longer = {};  ///< in order of lengths, none cheaper than a shorter one
 
   double of(double bytes) const;
   double most_s() const { return longer.empty() ? s : longer.back().s; }

@@ -222,7 +222,9 @@ void read_sharpness(YamlMap& launch, double& sharpness) {
 /// Replaces what a base says, but for how sharp the change-over is: that is known of few runtimes.
 void read_launch(const YamlValue& value, Profile& profile) {
   if (!value.present()) return;
-  profile.launch = {.sharpness = profile.launch.sharpness};
+  const double sharpness = profile.launch.sharpness;
+  profile.launch = {};
+  profile.launch.sharpness = sharpness;
   YamlMap launch(value, fmt::format("'launch' of profile {}", quote(profile.name)));
   if (const YamlValue per_gpu = launch.get("per_gpu"); per_gpu.present()) {
     YamlMap map(per_gpu, "a process per GPU");

@@ -134,10 +134,10 @@ Profile Topology::profile(const std::string& spec) const {
   return bulk;
 }
 
-bool Topology::is_like(const std::string& profile, const std::string& name) const {
-  const std::string here = find_profile(*this, name).name;
+bool Topology::is_like(const std::string& profile, const std::string& other) const {
+  const std::string here = find_profile(*this, other).name;
   Profile one = find_profile(*this, profile);
-  while (one.name != name && one.name != here) {
+  while (one.name != other && one.name != here) {
     const auto known = profiles.find(one.like);
     if (known == profiles.end()) return false;
     one = known->second;

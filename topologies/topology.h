@@ -136,9 +136,9 @@ struct Topology {
   /// "kernel:ll": a profile with a protocol in use. "kernel" alone: the same with its protocol for
   /// bulk data. Throws Error{usage} with did-you-mean.
   Profile profile(const std::string& spec) const;
-  /// Whether a profile is the one of that name, or began with it (Profile::like), whatever stands
-  /// in for that here. \pre both are known
-  bool is_like(const std::string& profile, const std::string& name) const;
+  /// Whether a profile is `other`, or began with it (Profile::like), whatever stands in for that
+  /// here. \pre both are known
+  bool is_like(const std::string& profile, const std::string& other) const;
   /// The profiles that a spec leaves open, the one for bulk data first: "kernel:simple",
   /// "kernel:ll", ..., or itself. \pre `profile` takes it
   std::vector<std::string> open_profiles(const std::string& spec) const;

@@ -92,8 +92,12 @@ class Rules {
       }
       EXPECT_TRUE(send == -1 || senders.insert({send, channel}).second);
       EXPECT_TRUE(recv == -1 || receivers.insert({recv, channel}).second);
-      if (send != -1) EXPECT_LE(++sending[channel], 32);
-      if (recv != -1) EXPECT_LE(++receiving[channel], 32);
+      if (send != -1) {
+        EXPECT_LE(++sending[channel], 32);
+      }
+      if (recv != -1) {
+        EXPECT_LE(++receiving[channel], 32);
+      }
       int step_number = 0;
       for (const pugi::xml_node step : tb.children("step")) {
         EXPECT_EQ(number(step, "s"), step_number);
@@ -122,8 +126,12 @@ class Rules {
     EXPECT_TRUE(is_nop ? number(step, "cnt") == 0
                        : number(step, "cnt") >= 1 && number(step, "cnt") <= 71);
     // A chain of dependencies ends with a step that moves something.
-    if (is_nop) EXPECT_NE(number(step, "depid"), -1);
-    if (is_nop) EXPECT_TRUE(step.next_sibling("step"));
+    if (is_nop) {
+      EXPECT_NE(number(step, "depid"), -1);
+    }
+    if (is_nop) {
+      EXPECT_TRUE(step.next_sibling("step"));
+    }
     EXPECT_TRUE(type[0] != 'r' || type == "re" || number(tb, "recv") != -1);
     EXPECT_TRUE(type.back() != 's' || number(tb, "send") != -1);
     const auto [chunks, ranks] = size;
@@ -137,8 +145,12 @@ class Rules {
       return number(step, offset) >= 0 && number(step, offset) + number(step, "cnt") <= limit;
     };
     const bool reads = type == "s" || type == "cpy" || type == "re" || type.starts_with("rr");
-    if (reads) EXPECT_TRUE(inside("srcbuf", "srcoff")) << type;
-    if (!is_nop && type != "s" && type != "rrs") EXPECT_TRUE(inside("dstbuf", "dstoff")) << type;
+    if (reads) {
+      EXPECT_TRUE(inside("srcbuf", "srcoff")) << type;
+    }
+    if (!is_nop && type != "s" && type != "rrs") {
+      EXPECT_TRUE(inside("dstbuf", "dstoff")) << type;
+    }
   }
 
   pugi::xml_document document_;

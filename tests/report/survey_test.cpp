@@ -48,7 +48,7 @@ TEST(SurveyRows, SayWhatCallsOfGpusTake) {
   EXPECT_FALSE(Json::parse(survey_json(survey_of_processes(), "a machine")).contains("calls_s"));
   Survey survey;
   survey.inventory.devices.resize(1);
-  survey.kernel = {.call_s = 2.5e-6};
+  survey.kernel.call_s = 2.5e-6;
   survey.kernel.pairs.assign(1, std::vector<PathFigures>(1));
   survey.kernel.both_ways_gbps.assign(1, std::vector<double>(1, 0));
   survey.alone.resize(1);

@@ -194,7 +194,7 @@ TEST(CostModel, WhatIsUnchangedComesFasterAndWhatIsPassedOnMoreSlowly) {
 /// r1 fetches 1 MB of r0, at the rate given, and combines 1 MB of its own on another lane.
 RunReport fetch_and_combine(double exchange_gbps) {
   Topology topology = shared_memory();
-  topology.memories["ram"] = {.working_sets = {}};
+  topology.memories["ram"] = {};
   topology.memories["ram"].gbps = 100;
   for (Node& node : topology.nodes) node.exchange = {exchange_gbps};
   Profile profile = with_memory();
