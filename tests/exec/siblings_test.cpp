@@ -150,13 +150,13 @@ TEST_F(SiblingsTest, WhoHasNotComeIsNamed) {
 TEST_F(SiblingsTest, WhoHasToldWhyAllEndIsNotTheReason) {
   start(variables_of(0));
   // Rank 2 was seen by rank 1 only, which tells so, and then ends; as note_told does.
-  start(variables_of(1), "printf 'has told why' > /proc/$$/comm; sleep 0.4");
+  start(variables_of(1), "printf 'has told why' > /proc/$$/comm; sleep 1");
   EXPECT_THAT(watch(3600), IsEmpty());
 }
 
 TEST_F(SiblingsTest, WhoEndsWithoutAWordIsTheReason) {
   start(variables_of(0));
-  start(variables_of(1), "sleep 0.4");
+  start(variables_of(1), "sleep 1");
   EXPECT_THAT(watch(3600), HasSubstr("has ended unexpectedly"));
 }
 
