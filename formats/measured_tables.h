@@ -17,8 +17,8 @@ struct MeasuredRank {
   int group = 0;              ///< of a run whose ranks were split into groups
   std::string host;           ///< empty: not said
   int device = 0;             ///< its number on that host
-  std::string bus;            ///< "0000:14:00", or "0x0f" in older tables
-  std::string model;
+  std::string bus = {};       ///< "0000:14:00", or "0x0f" in older tables
+  std::string model = {};
 };
 
 /// What one half of a row says, out of place or in place.
@@ -30,7 +30,7 @@ struct MeasuredTime {
   std::optional<double> wrong;
   /// The largest difference from the right result, which tables before 2.13 have in place of a
   /// count.
-  std::optional<double> difference;
+  std::optional<double> difference = {};
   // What the table may have rounded away: half of the last digit of each.
   double time_rounding_s = 0;
   double algbw_rounding_gbps = 0;

@@ -171,7 +171,7 @@ struct Study::Prepared {
     return max_ops_when_cut(groups() * static_cast<std::int64_t>(whole->ops.size()), is_asked);
   }
 
-  /// {1, kMaxUnits} whenever nothing has to be cut. `most_ops`: that are run.
+  /// {1, kMaxUnits} whenever nothing has to be cut. `most_ops`: how many may be run.
   Chunking chunking(std::int64_t size_bytes, std::int64_t chunk_bytes,
                     std::int64_t most_ops) const {
     if (chunk_bytes == 0 || size_bytes == 0) return {};

@@ -30,9 +30,9 @@ struct LaunchCost {
 /// What it costs to launch the calls of a runtime. Both empty: nothing is known, or nothing is
 /// launched.
 struct LaunchCosts {
-  std::optional<LaunchCost> per_gpu;  ///< of a process for every GPU
+  std::optional<LaunchCost> per_gpu = {};  ///< of a process for every GPU
   /// Of one process for all GPUs of a host, for each of them, by ascending version.
-  std::vector<LaunchCost> single;
+  std::vector<LaunchCost> single = {};
   /// How sharply the calls of one process change over from waiting for their host to waiting for
   /// their GPUs: the exponent by which both times are combined. 1 adds them, infinity takes the
   /// longer one.

@@ -222,9 +222,7 @@ void read_sharpness(YamlMap& launch, double& sharpness) {
 /// Replaces what a base says, but for how sharp the change-over is: that is known of few runtimes.
 void read_launch(const YamlValue& value, Profile& profile) {
   if (!value.present()) return;
-  const double sharpness = profile.launch.sharpness;
-  profile.launch = {};
-  profile.launch.sharpness = sharpness;
+  profile.launch = {.sharpness = profile.launch.sharpness};
   YamlMap launch(value, fmt::format("'launch' of profile {}", quote(profile.name)));
   if (const YamlValue per_gpu = launch.get("per_gpu"); per_gpu.present()) {
     YamlMap map(per_gpu, "a process per GPU");

@@ -128,8 +128,6 @@ class Rules {
     // A chain of dependencies ends with a step that moves something.
     if (is_nop) {
       EXPECT_NE(number(step, "depid"), -1);
-    }
-    if (is_nop) {
       EXPECT_TRUE(step.next_sibling("step"));
     }
     EXPECT_TRUE(type[0] != 'r' || type == "re" || number(tb, "recv") != -1);
