@@ -2,8 +2,10 @@
 // Real processes, with the environment that a launcher gives those that it starts.
 #include "exec/mpi/siblings.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,7 +55,7 @@ class SiblingsTest : public testing::Test {
   }
   pid_t start(const Variables& variables, std::vector<std::string> command) {
     std::vector<std::string> texts;
-    for (const auto& [name, value] : variables) texts.push_back(name + "=" + value);
+    for (const auto& [name, value] : variables) texts.push_back(fmt::format("{}={}", name, value));
     const auto pointers_to = [](std::vector<std::string>& strings) {
       std::vector<char*> pointers;
       for (std::string& text : strings) pointers.push_back(text.data());
@@ -62,10 +64,10 @@ class SiblingsTest : public testing::Test {
     };
     const std::vector<char*> environment = pointers_to(texts);
     const std::vector<char*> words = pointers_to(command);
-    const pid_t pid = vfork();  // which goes on here when the other program has begun
-    if (pid == 0) {
-      execve(words[0], words.data(), environment.data());
-      _exit(1);
+    pid_t pid = 0;
+    if (posix_spawn(&pid, words[0], nullptr, nullptr, words.data(), environment.data()) != 0) {
+      ADD_FAILURE() << words[0] << " cannot be started";
+      return -1;
     }
     started_.push_back(pid);
     const std::string shown = "/proc/" + std::to_string(pid) + "/environ";

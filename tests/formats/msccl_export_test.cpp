@@ -132,7 +132,7 @@ class Rules {
     }
     EXPECT_TRUE(type[0] != 'r' || type == "re" || number(tb, "recv") != -1);
     EXPECT_TRUE(type.back() != 's' || number(tb, "send") != -1);
-    const auto [chunks, ranks] = size;
+    const int chunks = size.first, ranks = size.second;
     const auto inside = [&](const char* buffer, const char* offset) {
       const char which = *step.attribute(buffer).value();
       const int limit =
