@@ -11,7 +11,7 @@
 
 #include "sim/block_interpreter.h"
 #include "sim/class_engine.h"
-#include "sim/simgrid_engine.h"
+#include "sim/load_simgrid.h"
 
 namespace espalier {
 namespace {
@@ -118,7 +118,7 @@ RunReport simulate_blocks(const Program& program, const BlockProgram& blocks, co
   const auto wall_start = std::chrono::steady_clock::now();
   ClassEngine classes;
   const bool by_simgrid = options.engine == SimEngine::simgrid && !options.limits;
-  FlowEngine& engine = by_simgrid ? static_cast<FlowEngine&>(SimGridEngine::instance()) : classes;
+  FlowEngine& engine = by_simgrid ? simgrid_engine() : classes;
   Run run = run_until_settled(program, blocks, target, options, engine);
   RunReport report;
   SimulatedPart& simulated = report.simulated.emplace();

@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <limits>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/check.h"
@@ -76,9 +74,6 @@ class SignalHandlers {
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGABRT, SIGFPE};
   std::array<struct sigaction, kSignals.size()> saved_{};
 };
-
-/// The one that made the engine; nobody's id: there is none yet.
-std::atomic<std::thread::id> thread_of_engine;
 
 /// SimGrid's engine keeps a reference to the arguments, hence static.
 s4u::Engine* make_engine() {
@@ -179,14 +174,7 @@ void SimGridEngine::Impl::on_completion(const s4u::Activity& activity) {
 SimGridEngine::SimGridEngine() : impl_(std::make_unique<Impl>()) {}
 SimGridEngine::~SimGridEngine() = default;
 
-bool SimGridEngine::is_of_this_thread() {
-  const std::thread::id thread = thread_of_engine;
-  return thread == std::thread::id() || thread == std::this_thread::get_id();
-}
-
 SimGridEngine& SimGridEngine::instance() {
-  CHECK(is_of_this_thread());
-  thread_of_engine = std::this_thread::get_id();
   // Never destroyed: SimGrid tears itself down at exit, in an order of its own.
   static auto* engine = new SimGridEngine;
   return *engine;
@@ -304,3 +292,5 @@ std::optional<Expectation> SimGridEngine::run(const std::function<void(FlowToken
 std::size_t SimGridEngine::pooled_resources() const { return impl_->links.size(); }
 
 }  // namespace espalier
+
+espalier::FlowEngine* espalier_simgrid_engine() { return &espalier::SimGridEngine::instance(); }

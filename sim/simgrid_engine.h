@@ -8,7 +8,8 @@
 
 namespace espalier {
 
-/// SimGrid's CM02 model. One engine per process, made on first use. Each event costs time in
+/// SimGrid's CM02 model, in a library of its own, which `simgrid_engine` loads
+/// (sim/load_simgrid.h). One engine per process, made on first use. Each event costs time in
 /// proportion to the flows in flight that it may concern.
 ///
 /// SimGrid's clock can't be set back, and its dates are doubles, so the same simulation would end
@@ -28,10 +29,9 @@ namespace espalier {
 /// the time it has simulated, so last bits may differ, one more whenever that time doubles.
 class SimGridEngine final : public FlowEngine {
  public:
-  /// \pre is_of_this_thread()
+  /// \pre always the same thread: SimGrid runs in the one that made the engine, and nothing happens
+  /// in others
   static SimGridEngine& instance();
-  /// SimGrid runs in the thread that made the engine, and nothing happens in others. Makes none.
-  static bool is_of_this_thread();
 
   std::string_view name() const override { return "simgrid"; }
   void begin(const Expectation& expected) override;
@@ -55,3 +55,6 @@ class SimGridEngine final : public FlowEngine {
 };
 
 }  // namespace espalier
+
+/// SimGridEngine::instance, by a name that can be looked up.
+extern "C" espalier::FlowEngine* espalier_simgrid_engine();

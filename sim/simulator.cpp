@@ -17,13 +17,13 @@
 #include "sim/critical_path.h"
 #include "sim/dispatcher.h"
 #include "sim/least_time.h"
+#include "sim/load_simgrid.h"
 #include "sim/machine_resources.h"
 #include "sim/op_flows.h"
 #include "sim/op_graph.h"
 #include "sim/op_names.h"
 #include "sim/op_shapes.h"
 #include "sim/run_blocks.h"
-#include "sim/simgrid_engine.h"
 #include "sim/simulated_flows.h"
 #include "sim/stuck.h"
 
@@ -248,13 +248,7 @@ std::optional<Outcome> simulate(const Simulation& of, const std::vector<double>&
 /// SimGrid cannot abandon a simulation, and knows nothing of folds.
 bool by_simgrid(const Program& program, const RunOptions& options) {
   const bool is_possible = !program.fold.is_folded() && !options.limits;
-  if (!is_possible || options.engine != SimEngine::simgrid) return false;
-  if (!SimGridEngine::is_of_this_thread()) {
-    throw Error(ErrorKind::unsupported,
-                "SimGrid simulates in the thread of this process that used it first",
-                "leave the engine open");
-  }
-  return true;
+  return is_possible && options.engine == SimEngine::simgrid;
 }
 
 std::vector<OpTiming> timeline(const OpHistory& history) {
@@ -278,9 +272,7 @@ Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
   const double call_s = call_overhead_s(of.program, of.target, of.options);
   ClassEngine classes(
       {.time = of.unit.unrounded_from_s(limits.time_s - call_s), .work = limits.work});
-  FlowEngine& engine = by_simgrid(of.program, of.options)
-                           ? static_cast<FlowEngine&>(SimGridEngine::instance())
-                           : classes;
+  FlowEngine& engine = by_simgrid(of.program, of.options) ? simgrid_engine() : classes;
   Expectation expected =
       expectation(of.program, of.graph, *of.target.router, of.message_bytes, of.unit);
   std::optional<Activity> slow;

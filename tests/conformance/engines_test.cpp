@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
-
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -145,6 +145,33 @@ std::string name_of(const testing::TestParamInfo<Engines::ParamType>& param) {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_') name += letter;
   }
   return name;
+}
+
+/// Whether a library of that name has been loaded into this process.
+bool is_loaded(const std::string& name) {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    if (line.find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(SimGrid, IsLoadedWhenItIsAskedFor) {
+  const Topology topology = load_topology("ring:n=4");
+  const Router router(topology, topology.profile("ideal"));
+  const Target target{&router, place_ranks(router, {})};
+  const AlgorithmChoice choice = parse_algorithm("ring");
+  const Program program =
+      build(choice, request_for(Collective::allreduce, 0, false, router, target.placement));
+  if (is_loaded("libsimgrid")) GTEST_SKIP() << "by an earlier test of this process";
+  RunOptions options;
+  options.size_bytes = 1000;
+  Simulator().run(program, target, options);
+  EXPECT_FALSE(is_loaded("libsimgrid"));
+  options.engine = SimEngine::simgrid;
+  Simulator().run(program, target, options);
+  EXPECT_TRUE(is_loaded("libsimgrid"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -17,6 +17,7 @@ foreach(needed libsimgrid libyaml-cpp python3-numpy)
 endforeach()
 run(dpkg-deb --extract ${package} ${WORK_DIR}/unpacked)
 run(${WORK_DIR}/unpacked/usr/bin/espalier list topologies)
+run(${WORK_DIR}/unpacked/usr/bin/espalier sim --topology ring:n=4 --algorithm ring --size 1MiB --engine simgrid)
 run(${CMAKE_COMMAND} -E env PYTHONPATH=${WORK_DIR}/unpacked/usr/lib/python3/dist-packages
     ${PYTHON} -c "import espalier as es\nprint(es.Machine('dgx1-v100'))")
 if(NOT output MATCHES "^<Machine dgx1-v100: 8 GPUs>")

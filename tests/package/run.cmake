@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 include(${CMAKE_CURRENT_LIST_DIR}/run_command.cmake)
 
-file(REMOVE_RECURSE ${WORK_DIR}/prefix ${WORK_DIR}/build)
+file(REMOVE_RECURSE ${WORK_DIR}/prefix ${WORK_DIR}/build ${WORK_DIR}/alone)
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
 set(flags "")
 if(SANITIZE)
@@ -23,6 +23,16 @@ endif()
 run(${WORK_DIR}/prefix/bin/espalier list topologies)
 if(NOT output MATCHES "dgx1-v100")
   message(FATAL_ERROR "the installed binary does not know its machines: ${output}")
+endif()
+# SimGrid is loaded from where it is installed; without it, all else is possible.
+set(by_simgrid sim --topology ring:n=4 --algorithm ring --size 1MiB --engine simgrid)
+run(${WORK_DIR}/prefix/bin/espalier ${by_simgrid})
+file(COPY ${WORK_DIR}/prefix/bin/espalier DESTINATION ${WORK_DIR}/alone/bin)
+run(${WORK_DIR}/alone/bin/espalier sim --topology ring:n=4 --algorithm ring --size 1MiB)
+execute_process(COMMAND ${WORK_DIR}/alone/bin/espalier ${by_simgrid}
+                RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE output)
+if(NOT code EQUAL 3 OR NOT output MATCHES "error: SimGrid's engine can't be loaded: libespalier_simgrid.so: ")
+  message(FATAL_ERROR "unexpected answer without SimGrid (${code}): ${output}")
 endif()
 if(PYTHON)
   file(GLOB package ${WORK_DIR}/prefix/lib/python*/*/espalier)
