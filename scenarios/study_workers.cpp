@@ -103,7 +103,12 @@ StudyWorkers::StudyWorkers(Study& study, Backend& simulator, int workers, Imposs
       budget_s_(budget_s),
       is_alone_(workers == 1),
       pool_(workers, [this](const std::string& request) { return work(request); },
-            {.next = [this](std::size_t worker) { return groups_.next_for(worker); },
+            {.next =
+                 [this](std::size_t worker) {
+                   const auto next = groups_.next_for(worker);
+                   if (next) requests_[*next].worker = worker;
+                   return next;
+                 },
              .request =
                  [this](std::size_t number) {
                    return packed(json_of_request(requests_[number].asked));
@@ -128,7 +133,14 @@ std::size_t StudyWorkers::group_of(const Query& query) {
 }
 
 std::size_t StudyWorkers::add(StudyRequest request, std::size_t group, Received received) {
-  groups_.add(requests_.size(), group);
+  const auto known = request.kind == StudyRequest::Kind::answer
+                         ? known_to_.find({request.query.algorithm, request.query.size_bytes})
+                         : known_to_.end();
+  if (known != known_to_.end()) {
+    groups_.add_for(requests_.size(), known->second);
+  } else {
+    groups_.add(requests_.size(), group);
+  }
   requests_.push_back({std::move(request), std::move(received)});
   return requests_.size() - 1;
 }
@@ -183,6 +195,18 @@ Json StudyWorkers::answer(const StudyRequest& request) {
   }
 }
 
+/// It may have simulated what the prediction says is best, which it then need not do again.
+void StudyWorkers::note_known(const Request& request, const Json& prediction) {
+  Prediction made;
+  try {
+    read_record(prediction, made);
+  } catch (const Error&) {
+    return;  // it was not possible
+  }
+  if (made.skipped) return;
+  known_to_.insert_or_assign({made.algorithm, request.asked.query.size_bytes}, request.worker);
+}
+
 void StudyWorkers::receive(std::size_t number, const std::string& text) {
   Json reply = unpacked(text);
   groups_.note_time(number, reply.at(kShared).get<double>(), reply.at(kOwn).get<double>());
@@ -190,6 +214,7 @@ void StudyWorkers::receive(std::size_t number, const std::string& text) {
   Request& request = requests_[number];
   request.is_answered = true;
   news_.push_back(number);
+  if (request.asked.kind == StudyRequest::Kind::predict) note_known(request, reply.at(kAnswer));
   const auto part = [&](const char* name) {
     return reply.contains(name) ? std::move(reply.at(name)) : Json();
   };

@@ -67,8 +67,8 @@ class StudyWorkers {
                double budget_s = std::numeric_limits<double>::infinity());
 
   using Received = std::function<void(const StudyReply& reply)>;
-  /// Puts a request at the end of the queue; groups are as in TaskGroups. `received` is called in
-  /// `wait_for`. Returns its number.
+  /// Puts a request at the end of the queue; groups are as in TaskGroups. What a worker has
+  /// predicted it answers itself. `received` is called in `wait_for`. Returns its number.
   std::size_t add(StudyRequest request, std::size_t group, Received received);
   /// Requests of the group are answered by one worker, in their order.
   void keep_together(std::size_t group) { groups_.keep_together(group); }
@@ -91,12 +91,15 @@ class StudyWorkers {
   struct Request {
     StudyRequest asked;
     Received received;
+    std::size_t worker = 0;  ///< that has it, or had
     bool is_answered = false;
   };
+  using Known = std::pair<std::string, std::int64_t>;  ///< algorithm and size
 
   std::string work(const std::string& text);
   Json answer(const StudyRequest& request);
   void receive(std::size_t number, const std::string& text);
+  void note_known(const Request& request, const Json& prediction);
   std::string label_of(const StudyRequest& request) const;
 
   Study& study_;
@@ -107,6 +110,7 @@ class StudyWorkers {
   const bool is_alone_;
   std::vector<Request> requests_;
   std::map<std::string, std::size_t> named_groups_;
+  std::map<Known, std::size_t> known_to_;  ///< the workers that predicted what is best
   TaskGroups groups_;
   std::vector<std::size_t> news_;  ///< answered since `wait_for` told of them
   WorkerPool pool_;

@@ -16,10 +16,11 @@ constexpr double kHelpersShare = 0.1;
 
 void TaskGroups::add(std::size_t task, std::size_t group) {
   if (group >= groups_.size()) groups_.resize(group + 1);
-  if (task >= group_of_.size()) group_of_.resize(task + 1);
   group_of_[task] = group;
   groups_[group].open.insert(task);
 }
+
+void TaskGroups::add_for(std::size_t task, std::size_t worker) { own_[worker].insert(task); }
 
 void TaskGroups::keep_together(std::size_t group) {
   if (group >= groups_.size()) groups_.resize(group + 1);
@@ -33,6 +34,9 @@ bool TaskGroups::needs_help(const Group& group) const {
 }
 
 std::optional<std::size_t> TaskGroups::next_for(std::size_t worker) {
+  if (const auto own = own_.find(worker); own != own_.end() && !own->second.empty()) {
+    return own->second.extract(own->second.begin()).value();
+  }
   Group* mine = nullptr;
   Group* helped = nullptr;
   for (Group& group : groups_) {
@@ -52,12 +56,16 @@ std::optional<std::size_t> TaskGroups::next_for(std::size_t worker) {
 }
 
 void TaskGroups::take(std::size_t task) {
-  const std::size_t taken = groups_[group_of_.at(task)].open.erase(task);
+  const auto group = group_of_.find(task);
+  std::size_t taken = group != group_of_.end() ? groups_[group->second].open.erase(task) : 0;
+  for (auto& [unused, tasks] : own_) taken += tasks.erase(task);
   CHECK(taken == 1);
 }
 
 void TaskGroups::note_time(std::size_t task, double shared_s, double own_s) {
-  Group& group = groups_[group_of_.at(task)];
+  const auto of = group_of_.find(task);
+  if (of == group_of_.end()) return;  // what it took says nothing of those that are not known
+  Group& group = groups_[of->second];
   group.shared_s = std::max(group.shared_s, shared_s);
   group.latest_own_s = own_s;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -15,11 +16,14 @@ class TaskGroups {
  public:
   /// Numbers of tasks and groups are the caller's; a task with a lower number comes first.
   void add(std::size_t task, std::size_t group);
+  /// One that nobody else does: that worker has found out by now all that it takes.
+  void add_for(std::size_t task, std::size_t worker);
   /// Nobody helps with these: they are answered by one worker, in their order.
   void keep_together(std::size_t group);
 
-  /// The first task of this worker's groups and of those that nobody has begun; else the last one
-  /// of a group of others, if any needs help. Nothing if there is none.
+  /// The first task for this worker alone; else the first of its groups and of those that nobody
+  /// has begun; else the last one of a group of others, if any needs help. Nothing if there is
+  /// none.
   std::optional<std::size_t> next_for(std::size_t worker);
   /// Somebody does it who did not ask. \pre nobody has it
   void take(std::size_t task);
@@ -40,7 +44,8 @@ class TaskGroups {
   bool needs_help(const Group& group) const;
 
   std::vector<Group> groups_;
-  std::vector<std::size_t> group_of_;  ///< by task
+  std::map<std::size_t, std::size_t> group_of_;       ///< by task; of none: it is for one worker
+  std::map<std::size_t, std::set<std::size_t>> own_;  ///< open ones for one worker, by worker
 };
 
 }  // namespace espalier

@@ -50,6 +50,20 @@ TEST(TaskGroups, NobodyHelpsWithWhatStaysTogether) {
   EXPECT_EQ(groups.next_for(2), 7u);
 }
 
+TEST(TaskGroups, NobodyElseDoesWhatOneWorkerKnows) {
+  TaskGroups groups = two_groups();
+  groups.add_for(8, 1);
+  EXPECT_EQ(groups.next_for(0), 0u);
+  EXPECT_EQ(groups.next_for(1), 8u);
+  EXPECT_EQ(groups.next_for(1), 1u);
+  groups.note_time(8, 0, 0);
+  EXPECT_EQ(groups.next_for(2), std::nullopt)
+      << "how long tasks of groups take is not known by that";
+  groups.add_for(9, 1);
+  groups.take(9);
+  EXPECT_EQ(groups.next_for(1), 3u);
+}
+
 TEST(TaskGroups, WhatIsTakenIsNotHandedOut) {
   TaskGroups groups = two_groups();
   groups.take(0);
