@@ -203,8 +203,10 @@ void StudyWorkers::note_known(const Request& request, const Json& prediction) {
   } catch (const Error&) {
     return;  // it was not possible
   }
-  if (made.skipped) return;
-  known_to_.insert_or_assign({made.algorithm, request.asked.query.size_bytes}, request.worker);
+  // What is no more than a bound is not kept.
+  const bool is_kept = !made.is_bounded && made.best.time_s <= request.asked.worthwhile_s;
+  if (made.skipped || !is_kept) return;
+  known_to_.try_emplace({made.algorithm, request.asked.query.size_bytes}, request.worker);
 }
 
 void StudyWorkers::receive(std::size_t number, const std::string& text) {

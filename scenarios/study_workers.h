@@ -67,10 +67,11 @@ class StudyWorkers {
                double budget_s = std::numeric_limits<double>::infinity());
 
   using Received = std::function<void(const StudyReply& reply)>;
-  /// Puts a request at the end of the queue; groups are as in TaskGroups. What a worker has
-  /// predicted it answers itself. `received` is called in `wait_for`. Returns its number.
+  /// Puts a request at the end of the queue; groups are as in TaskGroups. The worker
+  /// that predicted something also answers it. `received` is called in `wait_for`. Returns its
+  /// number.
   std::size_t add(StudyRequest request, std::size_t group, Received received);
-  /// Requests of the group are answered by one worker, in their order.
+  /// Requests of the group are answered by one worker, in their order. \pre it has no predictions
   void keep_together(std::size_t group) { groups_.keep_together(group); }
   /// The group of that name, made if need be.
   std::size_t group(const std::string& name) {
@@ -94,7 +95,8 @@ class StudyWorkers {
     std::size_t worker = 0;  ///< that has it, or had
     bool is_answered = false;
   };
-  using Known = std::pair<std::string, std::int64_t>;  ///< algorithm and size
+  /// Algorithm and size: all in which the questions of a table differ that has predictions.
+  using Known = std::pair<std::string, std::int64_t>;
 
   std::string work(const std::string& text);
   Json answer(const StudyRequest& request);

@@ -16,7 +16,7 @@ class TaskGroups {
  public:
   /// Numbers of tasks and groups are the caller's; a task with a lower number comes first.
   void add(std::size_t task, std::size_t group);
-  /// One that nobody else does: that worker has found out by now all that it takes.
+  /// One that nobody else does: that worker has found out before what it takes.
   void add_for(std::size_t task, std::size_t worker);
   /// Nobody helps with these: they are answered by one worker, in their order.
   void keep_together(std::size_t group);

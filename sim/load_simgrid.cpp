@@ -13,18 +13,16 @@
 namespace espalier {
 namespace {
 
-constexpr const char* kHint = "leave the engine open";
-
 [[noreturn]] void throw_not_loaded() {
   const char* const why = dlerror();  // NOLINT(concurrency-mt-unsafe): it is of this thread
-  throw Error(ErrorKind::unsupported,
+  throw Error(ErrorKind::runtime,
               fmt::format("SimGrid's engine can't be loaded: {}", why != nullptr ? why : "unknown"),
-              kHint);
+              "install all of Espalier, or leave the engine open");
 }
 
 decltype(&espalier_simgrid_engine) load() {
   // Its symbols stay its own: SimGrid has functions of the same names as MPI.
-  void* const library = dlopen("libespalier_simgrid.so", RTLD_LAZY | RTLD_LOCAL);
+  void* const library = dlopen(ESPALIER_SIMGRID_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) throw_not_loaded();
   void* const engine = dlsym(library, "espalier_simgrid_engine");
   if (engine == nullptr) throw_not_loaded();
@@ -49,7 +47,8 @@ FlowEngine& simgrid_engine() {
   }
   if (owned.owner != std::this_thread::get_id()) {
     throw Error(ErrorKind::unsupported,
-                "SimGrid simulates in the thread of this process that used it first", kHint);
+                "SimGrid simulates in the thread of this process that used it first",
+                "leave the engine open");
   }
   return *owned.engine;
 }

@@ -24,7 +24,7 @@ cp tests/gpu_bundle_run.sh "$stage/run"
 chmod +x "$stage/run"
 git describe --always --dirty 2>/dev/null >"$stage/commit" || echo unknown >"$stage/commit"
 
-# All but those of the C library, which belong to the kernel's loader.
+# All but SimGrid's, which no check asks for, and those of the C library, which belong to the kernel's loader.
 libraries=$(cd "$build" && ldd "${programs[@]}")
 if grep 'not found' <<<"$libraries" >&2; then exit 3; fi
 awk '$3 ~ /^\// { print $3 }' <<<"$libraries" | sort -u |

@@ -31,7 +31,7 @@ file(COPY ${WORK_DIR}/prefix/bin/espalier DESTINATION ${WORK_DIR}/alone/bin)
 run(${WORK_DIR}/alone/bin/espalier sim --topology ring:n=4 --algorithm ring --size 1MiB)
 execute_process(COMMAND ${WORK_DIR}/alone/bin/espalier ${by_simgrid}
                 RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE output)
-if(NOT code EQUAL 3 OR NOT output MATCHES "error: SimGrid's engine can't be loaded: libespalier_simgrid.so: ")
+if(NOT code EQUAL 3 OR NOT output MATCHES "error: SimGrid's engine can't be loaded: libespalier_simgrid.so.[0-9.]+: ")
   message(FATAL_ERROR "unexpected answer without SimGrid (${code}): ${output}")
 endif()
 if(PYTHON)

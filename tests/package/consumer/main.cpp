@@ -13,6 +13,7 @@ int main() {
   query.profile = "ideal";
   query.algorithm = "ring";
   query.size_bytes = std::int64_t{1} << 30;
+  query.run.engine = espalier::SimEngine::simgrid;  // loaded from where it is installed
   const espalier::Outcome outcome = study.ask(query);
   if (outcome.skipped || !outcome.verified) return 1;
   std::printf("ring over %d GPUs: %.3f ms\n", outcome.ranks, outcome.report.time_s * 1e3);
