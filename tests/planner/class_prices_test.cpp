@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +48,46 @@ TEST(ColourRefinement, TellsVerticesApartByWhatIsAroundThem) {
   EXPECT_EQ(refine_colours({0, 0, 0}, ring), (std::vector<int>{0, 0, 0}));
   const std::vector<LabelledEdge> labelled{{0, 1, 0}, {1, 2, 0}, {2, 0, 1}};
   EXPECT_EQ(refine_colours({0, 0, 0}, labelled), (std::vector<int>{0, 1, 2}));
+}
+
+/// As it is defined: all vertices look around, until nobody sees anything new.
+std::vector<int> refined_in_rounds(std::vector<int> colours,
+                                   const std::vector<LabelledEdge>& edges) {
+  using Sight = std::pair<int, std::multiset<std::pair<int, int>>>;
+  std::size_t before = 0;
+  for (std::map<Sight, int> known;; before = known.size(), known.clear()) {
+    std::vector<Sight> sights;
+    for (const int colour : colours) sights.push_back({colour, {}});
+    for (const LabelledEdge& edge : edges) {
+      const auto a = static_cast<std::size_t>(edge.a), b = static_cast<std::size_t>(edge.b);
+      sights[a].second.emplace(2 * edge.label, colours[b]);
+      sights[b].second.emplace(2 * edge.label + 1, colours[a]);
+    }
+    for (std::size_t v = 0; v < colours.size(); ++v) {
+      colours[v] = known.emplace(sights[v], static_cast<int>(known.size())).first->second;
+    }
+    if (known.size() == before) return colours;
+  }
+}
+
+TEST(ColourRefinement, FindsWhatRoundsFind) {
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
+    // Few edges beside rings, so that some of the vertices stay alike.
+    const std::size_t size = 1 + random() % 40;
+    std::vector<int> colours;
+    for (std::size_t v = 0; v < size; ++v) colours.push_back(below(12) == 0 ? 5 : 3);
+    std::vector<LabelledEdge> edges;
+    const int ring = 1 + below(9);
+    const int n = static_cast<int>(size);
+    for (int v = 0; v < n; ++v) edges.push_back({v, (v + ring) % n, v % 2 * below(2)});
+    for (int extra = below(4); extra > 0; --extra) {
+      edges.push_back({below(size), below(size), below(3)});
+    }
+    EXPECT_EQ(refine_colours(colours, edges), refined_in_rounds(colours, edges));
+  }
 }
 
 class ClassPricesOf : public testing::TestWithParam<const char*> {};
