@@ -33,60 +33,104 @@ constexpr Level kNoLevel{std::numeric_limits<double>::infinity(), kNoResource};
 bool MaxMin::Resource::may_be_full() const { return most > bytes_per_tick * (1 - kDrift); }
 
 ResourceId MaxMin::add_resource(double bytes_per_tick) {
-  CHECK(bytes_per_tick > 0);
+  bundles_.add(bytes_per_tick);
   given_.push_back(static_cast<std::uint32_t>(resources_.size()));
+  used_by_.emplace_back();
   resources_.emplace_back().bytes_per_tick = bytes_per_tick;
   fillings_.emplace_back();
   return static_cast<ResourceId>(given_.size() - 1);
 }
 
-bool MaxMin::is_of_wanted(ClassId id, double alone) const {
-  std::size_t at = 0;
-  for (const Use& use : uses(classes_[id])) {
-    for (std::uint32_t time = 0; time < use.times; ++time, ++at) {
-      if (at == wanted_.size() || given_[wanted_[at]] != use.resource) return false;
-    }
+void MaxMin::want(std::span<const ResourceId> resources) {
+  ids_.assign(resources.begin(), resources.end());
+  std::ranges::sort(ids_);
+  wanted_.clear();
+  for (const ResourceId id : ids_) {
+    CHECK(id < given_.size());
+    if (wanted_.empty() || wanted_.back().id != id) wanted_.push_back({id, 0});
+    ++wanted_.back().times;
   }
-  return at == wanted_.size() && classes_[id].alone == alone;
+}
+
+bool MaxMin::is_of_wanted(ClassId id, double alone) const {
+  if (classes_[id].alone != alone) return false;
+  std::size_t found = 0;
+  for (const Use& use : uses(classes_[id])) {
+    std::size_t members = 0;
+    std::size_t wanted_members = 0;
+    for (const Wanted& wanted : wanted_) {
+      const ResourceId stand = bundles_.stand(wanted.id);
+      if (given_[stand] != use.resource || wanted.times != use.times) continue;
+      members = bundles_.members(stand);
+      ++wanted_members;
+    }
+    if (wanted_members == 0 || wanted_members != members) return false;
+    found += members;
+  }
+  return found == wanted_.size();
 }
 
 ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone) {
   const bool has_own = alone != kNoResource;
   CHECK(has_own || !resources.empty());
-  wanted_.assign(resources.begin(), resources.end());
-  std::ranges::sort(wanted_);
-  const double own_rate = has_own ? resources_[given_[alone]].bytes_per_tick : 0;
-  std::uint64_t hash = mix64(wanted_.size() ^ std::bit_cast<std::uint64_t>(own_rate));
-  for (const ResourceId id : wanted_) hash = mix64(hash ^ id);
+  want(resources);
+  const double own_rate = has_own ? bundles_.bytes_per_tick(alone) : 0;
+  std::uint64_t hash = mix64(ids_.size() ^ std::bit_cast<std::uint64_t>(own_rate));
+  for (const ResourceId id : ids_) hash = mix64(hash ^ id);
   const ClassId number =
       class_numbers_.number(hash, [&](ClassId known) { return is_of_wanted(known, own_rate); });
   if (number < classes_.size()) return number;
+  bundles_.use(wanted_, [&](ResourceId known, ResourceId apart) { use_alike(known, apart); });
   Class made;
   made.first_use = static_cast<std::uint32_t>(uses_.size());
-  for (const ResourceId id : wanted_) {
-    CHECK(id < given_.size());
-    if (made.use_count > 0 && uses_.back().resource == given_[id]) {
-      ++uses_.back().times;
-    } else {
-      uses_.push_back({given_[id], 1, 0});
-      ++made.use_count;
-    }
-  }
   made.most = has_own ? own_rate : std::numeric_limits<double>::infinity();
-  for (const Use& use : uses(made)) {
-    made.most = std::min(made.most, resources_[use.resource].bytes_per_tick / use.times);
+  for (const Wanted& wanted : wanted_) {
+    made.most = std::min(made.most, bundles_.bytes_per_tick(wanted.id) / wanted.times);
   }
   if (has_own) {
     made.alone = own_rate;
     made.own = static_cast<ResourceId>(resources_.size());
     made.is_capped = made.most > made.alone * (1 - kDrift);
-    resources_.emplace_back().owner = static_cast<ClassId>(classes_.size());
+    resources_.emplace_back().owner = number;
     fillings_.emplace_back();
   }
   classes_.push_back(made);
   solved_.emplace_back();
   own_caps_.push_back(kNoLevel);
+  uses_.resize(uses_.size() + wanted_.size());  // should all of its bundles be split
+  for (const Wanted& wanted : wanted_) {
+    if (bundles_.stand(wanted.id) == wanted.id) add_use(number, wanted.id, wanted.times);
+  }
   return number;
+}
+
+void MaxMin::add_use(ClassId id, ResourceId stand, std::uint32_t times) {
+  Class& one = classes_[id];
+  uses_[one.first_use + one.use_count++] = {given_[stand], times, 0};
+  used_by_[stand].push_back(id);
+}
+
+/// A bundle was split: what is `apart` is used as what is known.
+void MaxMin::use_alike(ResourceId known, ResourceId apart) {
+  const Resource& from = resources_[given_[known]];
+  Resource& to = resources_[given_[apart]];
+  to.users = from.users;
+  to.weight = from.weight;
+  to.most = from.most;
+  if (!to.users.empty()) {
+    to.position = static_cast<std::uint32_t>(used_.size());
+    used_.push_back(given_[apart]);
+    users_ += to.users.size();
+  }
+  for (const ClassId id : used_by_[known]) {
+    const Class& one = classes_[id];
+    const Use use = *std::ranges::find(uses(one), given_[known], &Use::resource);
+    const std::uint32_t copy = one.first_use + one.use_count;
+    add_use(id, apart, use.times);
+    if (solved_[id].flows == 0) continue;
+    uses_[copy].position = use.position;
+    to.users[use.position].use = copy;
+  }
 }
 
 void MaxMin::change(ClassId id, int by) {

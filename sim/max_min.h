@@ -8,6 +8,7 @@
 #include "core/hash_numbers.h"
 #include "sim/flow_engine.h"
 #include "sim/level_heap.h"
+#include "sim/resource_bundles.h"
 
 namespace espalier {
 
@@ -22,6 +23,7 @@ using ClassId = std::uint32_t;
 /// whose bottleneck still is one when the others have been solved for. Where nearly all rates
 /// change nearly every time, finding out which do costs more than solving for all: what it cost of
 /// late decides.
+/// Of resources that all classes use alike (ResourceBundles), the narrowest is looked at alone.
 class MaxMin {
  public:
   /// \pre bytes_per_tick > 0.
@@ -49,6 +51,7 @@ class MaxMin {
   std::int64_t work() const { return work_; }
 
  private:
+  using Wanted = ResourceBundles::Wanted;
   struct Use {
     ResourceId resource = 0;
     std::uint32_t times = 0;
@@ -110,8 +113,12 @@ class MaxMin {
   std::span<const Use> uses(const Class& one) const {
     return {uses_.data() + one.first_use, one.use_count};
   }
+  /// Notes in `wanted_` what flows of a class use.
+  void want(std::span<const ResourceId> resources);
   /// Whether its flows use the resources of `wanted_`, and each one as fast alone.
   bool is_of_wanted(ClassId id, double alone) const;
+  void add_use(ClassId id, ResourceId stand, std::uint32_t times);
+  void use_alike(ResourceId known, ResourceId apart);
   void change(ClassId id, int by);
   void find_lowest_cap();
   bool fill_capped();
@@ -127,15 +134,18 @@ class MaxMin {
   void fix(ClassId id, const Level& level);
   bool open_unsettled();
 
-  std::vector<Resource> resources_;   ///< and those of classes
-  std::vector<Filling> fillings_;     ///< by resource
-  std::vector<std::uint32_t> given_;  ///< by ResourceId: where it is among these
+  std::vector<Resource> resources_;            ///< and those of classes
+  std::vector<Filling> fillings_;              ///< by resource
+  std::vector<std::uint32_t> given_;           ///< by ResourceId: where it is among these
+  ResourceBundles bundles_;                    ///< of resources that were given
+  std::vector<std::vector<ClassId>> used_by_;  ///< by ResourceId: those with a use of it
   std::vector<Class> classes_;
   std::vector<Solved> solved_;         ///< by class
   std::vector<Level> own_caps_;        ///< by class: what a flow has alone, as its own's level
   std::vector<Use> uses_;              ///< of all classes
   HashNumbers class_numbers_;          ///< of classes by what they use
-  std::vector<ResourceId> wanted_;     ///< scratch of class_of: in order
+  std::vector<ResourceId> ids_;        ///< scratch of class_of: in order
+  std::vector<Wanted> wanted_;         ///< same
   std::vector<ClassId> moving_;        ///< classes with flows
   std::vector<ResourceId> used_;       ///< resources with users
   std::size_t users_ = 0;              ///< of all resources, those of classes included
