@@ -56,16 +56,13 @@ bool MaxMin::is_of_wanted(ClassId id, double alone) const {
   if (classes_[id].alone != alone) return false;
   std::size_t found = 0;
   for (const Use& use : uses(classes_[id])) {
-    std::size_t members = 0;
-    std::size_t wanted_members = 0;
-    for (const Wanted& wanted : wanted_) {
-      const ResourceId stand = bundles_.stand(wanted.id);
-      if (given_[stand] != use.resource || wanted.times != use.times) continue;
-      members = bundles_.members(stand);
-      ++wanted_members;
+    const auto representative =
+        static_cast<ResourceId>(std::ranges::lower_bound(given_, use.resource) - given_.begin());
+    for (const ResourceId member : bundles_.members(representative)) {
+      const auto at = std::ranges::lower_bound(wanted_, member, {}, &Wanted::id);
+      if (at == wanted_.end() || at->id != member || at->times != use.times) return false;
+      ++found;
     }
-    if (wanted_members == 0 || wanted_members != members) return false;
-    found += members;
   }
   return found == wanted_.size();
 }
@@ -97,20 +94,20 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
   classes_.push_back(made);
   solved_.emplace_back();
   own_caps_.push_back(kNoLevel);
-  uses_.resize(uses_.size() + wanted_.size());  // should all of its bundles be split
+  uses_.resize(uses_.size() + wanted_.size());  // room for all of its bundles to be split
   for (const Wanted& wanted : wanted_) {
-    if (bundles_.stand(wanted.id) == wanted.id) add_use(number, wanted.id, wanted.times);
+    if (bundles_.represents(wanted.id)) add_use(number, wanted.id, wanted.times);
   }
   return number;
 }
 
-void MaxMin::add_use(ClassId id, ResourceId stand, std::uint32_t times) {
+void MaxMin::add_use(ClassId id, ResourceId representative, std::uint32_t times) {
   Class& one = classes_[id];
-  uses_[one.first_use + one.use_count++] = {given_[stand], times, 0};
-  used_by_[stand].push_back(id);
+  uses_[one.first_use + one.use_count++] = {given_[representative], times, 0};
+  if (bundles_.members(representative).size() > 1) used_by_[representative].push_back(id);
 }
 
-/// A bundle was split: what is `apart` is used as what is known.
+/// A bundle was split: all classes that use `known` use `apart`, too.
 void MaxMin::use_alike(ResourceId known, ResourceId apart) {
   const Resource& from = resources_[given_[known]];
   Resource& to = resources_[given_[apart]];

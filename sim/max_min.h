@@ -117,7 +117,7 @@ class MaxMin {
   void want(std::span<const ResourceId> resources);
   /// Whether its flows use the resources of `wanted_`, and each one as fast alone.
   bool is_of_wanted(ClassId id, double alone) const;
-  void add_use(ClassId id, ResourceId stand, std::uint32_t times);
+  void add_use(ClassId id, ResourceId representative, std::uint32_t times);
   void use_alike(ResourceId known, ResourceId apart);
   void change(ClassId id, int by);
   void find_lowest_cap();
@@ -138,7 +138,7 @@ class MaxMin {
   std::vector<Filling> fillings_;              ///< by resource
   std::vector<std::uint32_t> given_;           ///< by ResourceId: where it is among these
   ResourceBundles bundles_;                    ///< of resources that were given
-  std::vector<std::vector<ClassId>> used_by_;  ///< by ResourceId: those with a use of it
+  std::vector<std::vector<ClassId>> used_by_;  ///< by ResourceId: of bundles that may be split
   std::vector<Class> classes_;
   std::vector<Solved> solved_;         ///< by class
   std::vector<Level> own_caps_;        ///< by class: what a flow has alone, as its own's level

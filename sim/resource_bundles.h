@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,18 +11,18 @@
 
 namespace espalier {
 
-/// Which resources all flows so far use together, each as often as the others: a bundle. A flow
-/// between two nodes goes through a port, a bus, an adapter and a cable that no flow uses without
-/// the others. The narrowest of them is full first, so it stands for the bundle. A kind of flows
-/// that uses a part of a bundle splits it; what was split stays so.
+/// A bundle: resources that every flow so far uses together, equally often. A flow between two
+/// nodes goes through a port, a bus, an adapter and a cable that no flow uses without the others.
+/// The narrowest of them is full first, so it represents the bundle. A kind of flows that uses a
+/// part of a bundle splits it; what was split stays so.
 class ResourceBundles {
  public:
   struct Wanted {
     ResourceId id = 0;
     std::uint32_t times = 0;  ///< how often a flow uses it
   };
-  /// A bundle was split: what stands for the other part is used by all that use what `known` stands
-  /// for.
+  /// A bundle was split in two. `known` still represents one part, `apart` now represents the
+  /// other: whoever used `known` uses `apart` as often.
   using OnSplit = std::function<void(ResourceId known, ResourceId apart)>;
 
   /// Resources are numbered as they come. \pre bytes_per_tick > 0.
@@ -31,11 +30,12 @@ class ResourceBundles {
   std::size_t size() const { return all_.size(); }
   double bytes_per_tick(ResourceId id) const { return all_[id].bytes_per_tick; }
 
-  /// Which one stands for it.
-  ResourceId stand(ResourceId id) const { return all_[id].stand; }
-  /// How many it stands for. \pre it stands for itself
-  std::size_t members(ResourceId stand) const {
-    return std::max<std::size_t>(1, all_[stand].members.size());
+  /// The member that represents its bundle.
+  ResourceId representative(ResourceId id) const { return all_[id].representative; }
+  bool represents(ResourceId id) const { return all_[id].representative == id; }
+  /// Its bundle, in order. \pre it represents that
+  std::span<const ResourceId> members(ResourceId representative) const {
+    return all_[representative].members;
   }
 
   /// A new kind of flows uses these. \pre each is listed once
@@ -44,13 +44,13 @@ class ResourceBundles {
  private:
   struct Resource {
     double bytes_per_tick = 0;
-    ResourceId stand = 0;
+    ResourceId representative = 0;
     bool is_used = false;
-    std::vector<ResourceId> members;  ///< of one that stands for others, too; in order
+    std::vector<ResourceId> members;  ///< of one that represents a bundle
   };
 
   void bundle(std::vector<ResourceId> members);
-  void split(ResourceId stand, std::span<const ResourceId> part, const OnSplit& on_split);
+  void split(ResourceId known, std::span<const ResourceId> part, const OnSplit& on_split);
   ResourceId narrowest(std::span<const ResourceId> members) const;
 
   std::vector<Resource> all_;

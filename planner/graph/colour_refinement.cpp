@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <numeric>
 #include <span>
-#include <tuple>
 #include <utility>
 
 namespace espalier {
@@ -37,13 +35,13 @@ class Partition {
 
   /// Gives groups of the vertices of a colour, and those that are in none, a colour each; the
   /// largest of all keeps the one they had. \pre the vertices are in order of their groups
-  void split(int colour, std::span<const std::pair<int, int>> groups_of) {
+  void split(int colour, std::span<const std::pair<int, int>> grouped) {
     const Range whole = ranges_[index(colour)];
     std::vector<Range> parts;
     std::size_t end = whole.begin;
-    for (std::size_t i = 0; i < groups_of.size(); ++i) {
-      const auto [group, v] = groups_of[i];
-      if (i == 0 || groups_of[i - 1].first != group) parts.push_back({end, end});
+    for (std::size_t i = 0; i < grouped.size(); ++i) {
+      const auto [group, v] = grouped[i];
+      if (i == 0 || grouped[i - 1].first != group) parts.push_back({end, end});
       swap_to(end++, v);
       parts.back().end = end;
     }
@@ -80,7 +78,7 @@ class Partition {
   std::vector<Range> ranges_;    ///< by colour, of order_
 };
 
-/// Vertices have different numbers of edges to those of a colour: it tells them apart.
+/// Splits colours until all vertices of one have as many edges of each label to each colour.
 class Refinement {
  public:
   Refinement(const std::vector<int>& colours, const std::vector<LabelledEdge>& edges)
@@ -96,8 +94,9 @@ class Refinement {
     }
   }
 
-  /// Every colour tells apart once, and again each of its parts but the largest: what the others
-  /// leave of the edges to all of them is that one's (Hopcroft 1971).
+  /// Every colour is used once to split others. When it is split itself, all parts but the largest
+  /// are used again: counts of edges to that one are those to the whole less those to the others
+  /// (Hopcroft 1971).
   const Partition& run() {
     std::vector<int> waiting(static_cast<std::size_t>(partition_.count()));
     std::iota(waiting.begin(), waiting.end(), 0);
@@ -150,15 +149,15 @@ class Refinement {
 
   /// \pre of one colour
   void split(std::span<const Seen> seen) {
-    std::vector<std::pair<int, int>> groups_of;
+    std::vector<std::pair<int, int>> grouped;
     int group = 0;
     for (std::size_t i = 0; i < seen.size(); ++i) {
       if (i > 0 && !std::ranges::equal(seen[i - 1].labels, seen[i].labels)) ++group;
-      groups_of.emplace_back(group, seen[i].vertex);
+      grouped.emplace_back(group, seen[i].vertex);
     }
     const int colour = seen.front().colour;
     if (group > 0 || seen.size() < partition_.of(colour).size()) {
-      partition_.split(colour, groups_of);
+      partition_.split(colour, grouped);
     }
   }
 

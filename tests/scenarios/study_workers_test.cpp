@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -26,28 +27,35 @@ namespace {
 class CountingSimulator : public Simulator {
  public:
   CountingSimulator()
-      : shared_(::mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+      : shared_(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                        -1, 0)) {
     if (shared_ == MAP_FAILED) throw std::bad_alloc();
-    new (shared_) Count(0);
+    new (shared_) Shared;
   }
-  ~CountingSimulator() override { ::munmap(shared_, sizeof(Count)); }
+  ~CountingSimulator() override { ::munmap(shared_, sizeof(Shared)); }
   CountingSimulator(const CountingSimulator&) = delete;
   CountingSimulator& operator=(const CountingSimulator&) = delete;
 
   /// Slowly, so that every worker gets something to do.
   RunReport run(const Program& program, const Target& target, const RunOptions& options) override {
-    ++count();
+    ++shared().simulations;
+    if (!std::exchange(has_run_, true)) ++shared().processes;
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     return Simulator::run(program, target, options);
   }
-  int simulations() const { return count(); }
+  int simulations() const { return shared().simulations; }
+  /// How many of them have simulated.
+  int processes() const { return shared().processes; }
 
  private:
-  using Count = std::atomic<int>;
-  Count& count() const { return *static_cast<Count*>(shared_); }
+  struct Shared {
+    std::atomic<int> simulations = 0;
+    std::atomic<int> processes = 0;
+  };
+  Shared& shared() const { return *static_cast<Shared*>(shared_); }
 
   void* shared_;
+  bool has_run_ = false;  ///< in this process
 };
 
 /// How many simulations it takes to predict how long algorithms take, and then to answer what was
@@ -79,8 +87,9 @@ int simulations_of(int workers_asked) {
   }
   for (const std::size_t number : numbers) workers.wait_for(number, {});
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    EXPECT_NEAR(outcomes[i].report.time_s, predictions[i].best.time_s, 1e-15) << algorithms[i];
+    EXPECT_DOUBLE_EQ(outcomes[i].report.time_s, predictions[i].best.time_s) << algorithms[i];
   }
+  EXPECT_GE(simulator.processes(), std::min(workers_asked, 2));
   return simulator.simulations();
 }
 

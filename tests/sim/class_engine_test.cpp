@@ -129,16 +129,14 @@ TEST(MaxMin, AgreesWithWhatIsSolvedFromNothing) {
       route.push_back(static_cast<ResourceId>(random() % capacities.size()));
     }
   }
-  const auto made = [&](MaxMin& max_min) {
-    for (const double capacity : capacities) max_min.add_resource(capacity);
-    for (const std::vector<ResourceId>& route : routes) max_min.class_of(route);
-  };
   MaxMin max_min;
-  made(max_min);
+  for (const double capacity : capacities) max_min.add_resource(capacity);
+  std::size_t known = 0;  // routes, which come while others are in use
   std::size_t moving = 0;
   std::size_t solved_for_all = 0;
   std::size_t solved_for_some = 0;
   for (int step = 0; step < 1500; ++step) {
+    if (known < routes.size() && step % 2 == 0) max_min.class_of(routes[known++]);
     const auto id = static_cast<ClassId>(random() % max_min.classes());
     const bool fills = step % 500 < 400;
     if (max_min.flows(id) > 0 && (!fills || random() % 3 == 0)) {
@@ -152,7 +150,8 @@ TEST(MaxMin, AgreesWithWhatIsSolvedFromNothing) {
     ++(solved == moving ? solved_for_all : solved_for_some);
     if (step % 10 != 0) continue;
     MaxMin fresh;
-    made(fresh);
+    for (const double capacity : capacities) fresh.add_resource(capacity);
+    for (std::size_t route = 0; route < known; ++route) fresh.class_of(routes[route]);
     for (ClassId other = 0; other < max_min.classes(); ++other) {
       for (std::uint32_t i = 0; i < max_min.flows(other); ++i) fresh.add(other);
     }
