@@ -71,7 +71,7 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
   const bool has_own = alone != kNoResource;
   CHECK(has_own || !resources.empty());
   want(resources);
-  const double own_rate = has_own ? bundles_.bytes_per_tick(alone) : 0;
+  const double own_rate = has_own ? resources_[given_[alone]].bytes_per_tick : 0;
   std::uint64_t hash = mix64(ids_.size() ^ std::bit_cast<std::uint64_t>(own_rate));
   for (const ResourceId id : ids_) hash = mix64(hash ^ id);
   const ClassId number =
@@ -82,7 +82,7 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
   made.first_use = static_cast<std::uint32_t>(uses_.size());
   made.most = has_own ? own_rate : std::numeric_limits<double>::infinity();
   for (const Wanted& wanted : wanted_) {
-    made.most = std::min(made.most, bundles_.bytes_per_tick(wanted.id) / wanted.times);
+    made.most = std::min(made.most, resources_[given_[wanted.id]].bytes_per_tick / wanted.times);
   }
   if (has_own) {
     made.alone = own_rate;
@@ -96,7 +96,8 @@ ClassId MaxMin::class_of(std::span<const ResourceId> resources, ResourceId alone
   own_caps_.push_back(kNoLevel);
   uses_.resize(uses_.size() + wanted_.size());  // room for all of its bundles to be split
   for (const Wanted& wanted : wanted_) {
-    if (bundles_.represents(wanted.id)) add_use(number, wanted.id, wanted.times);
+    const bool is_used = bundles_.representative(wanted.id) == wanted.id;
+    if (is_used) add_use(number, wanted.id, wanted.times);
   }
   return number;
 }

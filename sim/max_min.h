@@ -22,8 +22,8 @@ using ClassId = std::uint32_t;
 /// bottleneck is none of the resources where something changes keeps its rate, and so does one
 /// whose bottleneck still is one when the others have been solved for. Where nearly all rates
 /// change nearly every time, finding out which do costs more than solving for all: what it cost of
-/// late decides.
-/// Of resources that all classes use alike (ResourceBundles), the narrowest is looked at alone.
+/// late decides. Of resources that all classes use alike (ResourceBundles), the narrowest is looked
+/// at alone.
 class MaxMin {
  public:
   /// \pre bytes_per_tick > 0.

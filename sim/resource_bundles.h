@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -27,12 +26,9 @@ class ResourceBundles {
 
   /// Resources are numbered as they come. \pre bytes_per_tick > 0.
   void add(double bytes_per_tick);
-  std::size_t size() const { return all_.size(); }
-  double bytes_per_tick(ResourceId id) const { return all_[id].bytes_per_tick; }
 
   /// The member that represents its bundle.
   ResourceId representative(ResourceId id) const { return all_[id].representative; }
-  bool represents(ResourceId id) const { return all_[id].representative == id; }
   /// Its bundle, in order. \pre it represents that
   std::span<const ResourceId> members(ResourceId representative) const {
     return all_[representative].members;

@@ -5,8 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <limits>
+#include <cstddef>
 #include <random>
 #include <string>
 #include <utility>
@@ -22,7 +21,7 @@ using testing::IsEmpty;
 using Split = std::pair<ResourceId, ResourceId>;
 
 struct Bundles {
-  explicit Bundles(const std::vector<double>& capacities) {
+  explicit Bundles(const std::vector<double>& capacities) : count(capacities.size()) {
     for (const double capacity : capacities) all.add(capacity);
   }
 
@@ -33,10 +32,11 @@ struct Bundles {
   }
   std::vector<ResourceId> representatives() const {
     std::vector<ResourceId> of;
-    for (ResourceId id = 0; id < all.size(); ++id) of.push_back(all.representative(id));
+    for (ResourceId id = 0; id < count; ++id) of.push_back(all.representative(id));
     return of;
   }
 
+  std::size_t count;
   ResourceBundles all;
 };
 
