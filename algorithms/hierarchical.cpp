@@ -127,7 +127,7 @@ class Stages {
       inputs.push_back(builder_.input(after_owner(ranks, part, i), unit, 1));
     }
     reduce_slices(builder_, builder_.output(after_owner(ranks, part, 0), unit, 1), inputs, parts_,
-                  lane(0, part));
+                  lane(0, 0));
   }
 
   /// From the rank after the owner on, around to the owner.
@@ -138,7 +138,8 @@ class Stages {
     for (int steps = 2; steps <= parts_; ++steps) {
       const int rank = after_owner(ranks, part, steps);
       const Slice result = builder_.output(rank, unit, 1);
-      builder_.combine(result, {sum, builder_.input(rank, unit, 1)}, {.lane = lane(0, part)});
+      builder_.combine(result, {sum, builder_.input(rank, unit, 1)},
+                       {.lane = lane(0, parts_ - steps)});
       sum = result;
     }
   }
@@ -166,7 +167,7 @@ class Stages {
     for (int steps = 1; steps < parts_; ++steps) {
       builder_.copy(builder_.output(after_owner(ranks, part, steps), unit, 1),
                     builder_.output(after_owner(ranks, part, steps - 1), unit, 1),
-                    {.lane = lane(2, part)});
+                    {.lane = lane(2, steps)});
     }
   }
 
