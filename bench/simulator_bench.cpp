@@ -207,7 +207,7 @@ Query what_if_query(const std::string& machine, const std::string& profile,
   query.size_bytes = kWhatIfBytes;
   query.chunk_bytes = 0;
   query.judge = false;
-  query.folds_few = true;
+  query.only_times = true;
   return query;
 }
 

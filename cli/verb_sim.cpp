@@ -59,7 +59,7 @@ int run_sim(Arguments& arguments, const Console& console) {
   Study study(simulator, &simulator);
   const bool print = arguments.prints_text();
   std::vector<Query> queries = sweep.queries();
-  for (Query& query : queries) query.folds_few = only_times;
+  for (Query& query : queries) query.only_times = only_times;
   study.machine(queries.front());  // which the workers then know
   StudyWorkers workers(study, simulator, useful_workers(jobs, count_requests(study, queries)));
   const std::size_t most_rows = arguments.given("--algorithm") ? SimTable::kAllRows : kShownBest;

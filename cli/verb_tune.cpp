@@ -179,6 +179,8 @@ int run_tune(Arguments& arguments, const Console& console) {
   const int jobs = read_jobs(arguments);
   const TimeLimit limit(read_budget_s(arguments));
   arguments.finish();
+  // Nobody looks at single links or ops of the choices.
+  sweep.question.only_times = json.empty() && html.empty() && folder.path.empty() && !format.is_csv;
 
   Simulator simulator;
   Study study(simulator, &simulator);

@@ -10,7 +10,7 @@
 namespace espalier {
 
 /// The lanes of a program. The ops of one place and lane run in program order, one at a time: a
-/// chain of ops. Private to this room.
+/// chain of ops. Not installed.
 struct LaneChains {
   static constexpr OpId kNone = ~OpId{0};
 

@@ -51,6 +51,9 @@ struct SimulatedPart {
   double back_to_back_s = 0;
   /// Of a call by itself whose ranks all begin at once; RunReport::time_s unless they do not.
   double together_s = 0;
+  /// Of lanes that behave alike one was simulated in place of all: of links that carry the same one
+  /// is listed, and there is no critical path.
+  bool is_of_kinds = false;
   int blocks =
       0;  ///< that carry out the program on the GPU that needs most; 0: the profile has none
   std::vector<LinkUse> links;

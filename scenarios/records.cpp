@@ -54,9 +54,9 @@ auto members(Is<TimeBound> auto& bound) {
   return std::tie(call_s, wire, protocol, ends_s, way_s, certificate);
 }
 auto members(Is<SimulatedPart> auto& simulated) {
-  auto& [engine, end, work, stuck, back_to_back_s, together_s, blocks, links, critical_path,
-         critical_steps] = simulated;
-  return std::tie(engine, end, work, stuck, back_to_back_s, together_s, blocks, links,
+  auto& [engine, end, work, stuck, back_to_back_s, together_s, is_of_kinds, blocks, links,
+         critical_path, critical_steps] = simulated;
+  return std::tie(engine, end, work, stuck, back_to_back_s, together_s, is_of_kinds, blocks, links,
                   critical_path, critical_steps);
 }
 // No scenario is run by several processes, each of which has a time of its own; `interval_s` is
@@ -154,16 +154,16 @@ auto members(Is<Prediction> auto& prediction) {
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
 auto members(Is<RunOptions> auto& run) {
-  auto& [size_bytes, type, op, iterations, warmup, check, timeline, is_call, blocks, engine,
-         starts_s, start_together, limits, timeout_s] = run;
+  auto& [size_bytes, type, op, iterations, warmup, check, timeline, only_times, is_call, blocks,
+         engine, starts_s, start_together, limits, timeout_s] = run;
   return std::tie(type, op, is_call, start_together, engine);
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, merge, may_fold, folds_few, launch, library_version,
+         size_bytes, chunk_bytes, judge, merge, may_fold, only_times, launch, library_version,
          timed_calls, against_nccl, run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
-                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, folds_few, launch,
+                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, only_times, launch,
                   library_version, timed_calls, against_nccl, run);
 }
 // What the model says is a part of the key by itself; no answer depends on where a step time is

@@ -326,6 +326,7 @@ RunOptions Study::options_of(const Query& query, const Machine& machine, const R
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
+  options.only_times = query.only_times;
   options.starts_s = starts_of(machine, router, query, program, prepared.rotation.get());
   return options;
 }
@@ -350,6 +351,7 @@ const RunReport* Study::simulated_before(const Query& query, const Prepared& pre
                              query.run.engine != SimEngine::simgrid && !query.run.limits;
   if (!is_simulation || known == prepared.fastest.end()) return nullptr;
   const auto& [chunking, its_runtime, report] = known->second;
+  if (report.simulated->is_of_kinds && !query.only_times) return nullptr;
   return its_runtime == runtime && chunking == prepared.chosen ? &report : nullptr;
 }
 

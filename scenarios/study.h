@@ -44,9 +44,11 @@ struct Query {
   /// Of many groups of ranks that behave alike, one may be simulated in place of all. False for who
   /// needs the program with all its ops.
   bool may_fold = true;
-  /// Also of few ranks (see kMinFoldedRanks): for who asks for times alone, as the links reported
-  /// are then those of one group, and the critical path has that group's ops.
-  bool folds_few = false;
+  /// For who asks for times alone: programs of few ranks may be folded as well (see
+  /// kMinFoldedRanks), and of lanes that behave alike one may be simulated in place of all. The
+  /// links reported are then some of those that carry the same, and the critical path has few ops
+  /// or none.
+  bool only_times = false;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
   int timed_calls = kTimedCalls;            ///< of a benchmark, between two waits

@@ -251,7 +251,7 @@ struct Study::Cache {
            !(query.run.timeline && is_planned);
   }
   bool may_fold(const Query& query, const Machine& machine) {
-    return may_fold(query) && (query.folds_few || machine.ranks() >= kMinFoldedRanks);
+    return may_fold(query) && (query.only_times || machine.ranks() >= kMinFoldedRanks);
   }
 
   /// `folds`: of the program that is folded where that is possible; else with all ops.

@@ -115,10 +115,14 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   options.timeline = false;
   const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Target target{&machine.runtime(runtime), machine.placement, prepared.rotation.get()};
+  // Where lanes of the whole program, or of larger pieces, are not alike, nobody looks again.
+  bool are_alike = true;
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
+    options.only_times = are_alike;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
     RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
+    are_alike = report.simulated->is_of_kinds;
     for (const LinkUse& link : report.simulated->links) {
       if (link.is_link) met.busy_s = std::max(met.busy_s, link.busy_s);
     }
@@ -264,9 +268,9 @@ Prediction Study::predict(const Query& query, double worthwhile_s) {
   if (const auto stated = under_stated_protocol(query, choice(query.algorithm), machine)) {
     return predict(*stated, worthwhile_s);
   }
-  if (!query.folds_few) {
+  if (!query.only_times) {
     Query alone = query;
-    alone.folds_few = true;
+    alone.only_times = true;
     return predict(alone, worthwhile_s);
   }
   const Cache::PredictionKey key = cache_->prediction_key(query, machine);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/hash.h"
+#include "core/hash_numbers.h"
 #include "core/interruption.h"
 #include "ir/lane_numbers.h"
 
@@ -210,6 +211,36 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
     const OpEnd& end = history.ends[id];
     spans.note(id, 0, history.ops[id].start_s, end.end_s, end.seen_s);
   }
+  return spans.period_s(links, call_overhead_s);
+}
+
+double back_to_back_s(const Program& program, const BlockMap& blocks, const ShapeNumbers& shapes,
+                      const std::vector<OpId>& number, const OpHistory& history,
+                      const std::vector<LinkUse>& links, double call_overhead_s) {
+  CallSpans spans(program, blocks);
+  const auto note = [&](OpId id) {
+    const OpEnd& end = history.ends[number[id]];
+    spans.note(id, 0, history.ops[number[id]].start_s, end.end_s, end.seen_s);
+  };
+  // What ops of one shape write goes to one place, of which only results count: the first of them
+  // begins first, the last one ends last.
+  HashNumbers numbers;
+  std::vector<OpId> last;  // by shape and buffers
+  for (OpId id = 0; id < program.ops.size(); ++id) {
+    check_interruption_at(id);
+    std::uint64_t hash = mix64(shapes.of(id));
+    for_each_destination(program, program.ops[id], [&](const Operand& dst) {
+      hash = mix64(hash + static_cast<std::uint64_t>(dst.buffer));
+      hash = mix64(hash + static_cast<std::uint64_t>(group_of(program.fold, dst)));
+    });
+    const std::uint32_t known = numbers.number(hash);
+    if (known == last.size()) {
+      last.push_back(id);
+      note(id);
+    }
+    last[known] = id;
+  }
+  for (const OpId id : last) note(id);
   return spans.period_s(links, call_overhead_s);
 }
 

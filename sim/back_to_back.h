@@ -8,6 +8,7 @@
 #include "run/report.h"
 #include "sim/block_map.h"
 #include "sim/op_history.h"
+#include "sim/op_shapes.h"
 
 namespace espalier {
 
@@ -55,6 +56,13 @@ class CallSpans {
 
 /// The same of a history that has the ends of all ops.
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
+                      const std::vector<LinkUse>& links, double call_overhead_s);
+
+/// The same where one op has the dates of all that are alike. `number`: by op, which one of the
+/// history that is. `shapes`: of the ops. Those of one shape are of one lane, so that they come in
+/// order of time, and write to the same places.
+double back_to_back_s(const Program& program, const BlockMap& blocks, const ShapeNumbers& shapes,
+                      const std::vector<OpId>& number, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s);
 
 }  // namespace espalier

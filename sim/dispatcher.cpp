@@ -15,8 +15,9 @@ constexpr double kTolerance = 1e-6;
 }  // namespace
 
 Dispatcher::Dispatcher(const Program& program, const OpNames& names, const OpGraph& graph,
-                       const BlockMap& blocks, const Profile& profile, double message_bytes,
-                       OpFlows& flows, const TimeUnit& unit, FlowEngine& engine)
+                       const SentData& sent, const BlockMap& blocks, const Profile& profile,
+                       double message_bytes, OpFlows& flows, const TimeUnit& unit,
+                       FlowEngine& engine)
     : program_(program),
       names_(names),
       graph_(graph),
@@ -33,7 +34,7 @@ Dispatcher::Dispatcher(const Program& program, const OpNames& names, const OpGra
   CHECK(!all_groups || (profile.fifo_steps == 0 && !blocks.shares()));
   if (all_groups) moved_.emplace(program);
   if (profile.fifo_steps > 0) {
-    fifos_.emplace(program, names.rounds(), profile,
+    fifos_.emplace(program, names.rounds(), sent, profile,
                    message_bytes / static_cast<double>(program.contract.units));
   }
   history_.ops.resize(names.size());
@@ -198,10 +199,13 @@ void Dispatcher::end_hold(OpId id) {
   Ticks seen = now;
   if (const double landing_s = end_of(id, alike).seen_s; landing_s > 0) {
     seen = now + unit_.from_s(landing_s);
-    for_each_destination(alike, [&](const FromGroup& dst) {
-      landings_.add(id, seen, dst.operand, op.length, dst.group, now);
-    });
+    if (known_landings_ == nullptr) {
+      for_each_destination(alike, [&](const FromGroup& dst) {
+        landings_.add(id, seen, dst.operand, op.length, dst.group, now);
+      });
+    }
   }
+  if (known_landings_ != nullptr) seen_[id] = seen;
   note_end(id, alike, now, seen);
   ++finished_;
   shared_.free(id, now);
@@ -234,12 +238,9 @@ void Dispatcher::note_end(OpId id, const OpNames::Alike& alike, Ticks now, Ticks
 
 void Dispatcher::release_others(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen) {
   const OpId like = alike.op;
-  const PlaceId at = program_.ops[like].at;
   // Ops of a round are awaited in that round alone.
-  graph_.for_each_successor(like, [&](OpId successor, int group) {
-    const bool is_one_place =
-        program_.ops[successor].at == at && group % program_.fold.rank_groups() == 0;
-    release(successor + alike.ops_on, id, group, is_one_place ? now : seen);
+  graph_.for_each_successor(like, [&](OpId successor, int group, bool awaits_result) {
+    release(successor + alike.ops_on, id, group, awaits_result ? seen : now);
   });
   // What comes next in the first round does so in all rounds but the last.
   const Rounds& rounds = names_.rounds();
@@ -250,12 +251,10 @@ void Dispatcher::release_others(OpId id, const OpNames::Alike& alike, Ticks now,
 
 /// Who waits for an op of so many groups further on is of a group so many before that.
 void Dispatcher::release_of_groups(OpId id, const OpNames::Alike& alike, Ticks now, Ticks seen) {
-  const PlaceId at = program_.ops[alike.op].at;
-  graph_.for_each_successor(alike.op, [&](OpId successor, int group) {
-    const bool is_one_place = program_.ops[successor].at == at && group == 0;
+  graph_.for_each_successor(alike.op, [&](OpId successor, int group, bool awaits_result) {
     const int of =
         alike.group >= group ? alike.group - group : alike.group - group + program_.fold.groups;
-    release(names_.of_group(successor, of), id, 0, is_one_place ? now : seen);
+    release(names_.of_group(successor, of), id, 0, awaits_result ? seen : now);
   });
   const OpId next = graph_.next_in_lane(alike.op);
   if (next != OpGraph::kNone) release(names_.of_group(next, alike.group), id, 0, now);
@@ -269,6 +268,15 @@ void Dispatcher::note_cause(OpId id, OpId cause, int group, bool by_landing) {
 
 /// What an op reads or overwrites has to be there.
 void Dispatcher::await_landings(OpId id) {
+  if (known_landings_ != nullptr) {
+    for (const OpId other : known_landings_->of(id)) {
+      const Ticks seen = seen_[other];
+      if (seen <= engine_.now() || seen <= ready(id)) continue;
+      set_ready(id, seen);
+      note_cause(id, other, 0);
+    }
+    return;
+  }
   const OpNames::Alike alike = names_.alike(id);
   const Op& op = program_.ops[alike.op];
   if (op.kind != OpKind::combine) return;

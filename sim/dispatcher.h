@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "run/backend.h"
+#include "sim/awaited_ops.h"
 #include "sim/back_to_back.h"
 #include "sim/block_map.h"
 #include "sim/fifo_credits.h"
@@ -64,15 +65,22 @@ namespace espalier {
 /// to what it reads or overwrites: in a program without races that is what ran before it.
 class Dispatcher {
  public:
-  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `unit`:
+  /// Refers to its arguments. `sent`: of the program, where the profile has FIFOs.
+  /// `message_bytes`: the whole message, which `units` divide. `unit`:
   /// what the engine's ticks are. `flows`: of the ops, over resources of the engine. \pre of all
   /// groups are only simulated ops that take no steps of FIFOs and share no blocks
   Dispatcher(const Program& program, const OpNames& names, const OpGraph& graph,
-             const BlockMap& blocks, const Profile& profile, double message_bytes, OpFlows& flows,
-             const TimeUnit& unit, FlowEngine& engine);
+             const SentData& sent, const BlockMap& blocks, const Profile& profile,
+             double message_bytes, OpFlows& flows, const TimeUnit& unit, FlowEngine& engine);
 
   /// The engine gives up once the simulation is known to become too slow. Refers to its argument.
   void give_up_by(LeastTime& least) { least_ = &least; }
+  /// Which results an op may have to await when it begins is known; where they lie is not. Refers
+  /// to its argument.
+  void await(const LandingsOf& landings) {
+    known_landings_ = &landings;
+    seen_.resize(names_.size());
+  }
   /// Tells of every op that ends: of all groups the history has the latest ends only. Refers to its
   /// argument.
   void tell(CallSpans& spans) { spans_ = &spans; }
@@ -150,8 +158,10 @@ class Dispatcher {
   FlowEngine& engine_;
 
   Landings landings_;
-  std::vector<bool> reducing_;  ///< by op, when the profile reduces separately
-  std::vector<OpId> ready_;     ///< to be begun; a list, because free ops form long chains
+  const LandingsOf* known_landings_ = nullptr;  ///< in place of these
+  std::vector<Ticks> seen_;                     ///< then, by op that has ended: of its result
+  std::vector<bool> reducing_;                  ///< by op, when the profile reduces separately
+  std::vector<OpId> ready_;  ///< to be begun; a list, because free ops form long chains
   SharedBlocks shared_;
   std::optional<FifoCredits> fifos_;
   std::size_t finished_ = 0;

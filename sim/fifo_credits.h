@@ -8,6 +8,7 @@
 
 #include "ir/program.h"
 #include "ir/rounds.h"
+#include "sim/sent_data.h"
 #include "topologies/profile.h"
 
 namespace espalier {
@@ -20,9 +21,10 @@ namespace espalier {
 /// is free wait. What an op fetches takes no steps, nor do further parts of a send.
 class FifoCredits {
  public:
-  /// `rounds`: of the program. `bytes_per_unit`: of the message. \pre the profile has FIFOs
-  FifoCredits(const Program& program, const Rounds& rounds, const Profile& profile,
-              double bytes_per_unit);
+  /// `rounds`: of the program. Refers to it and to who reads what is sent. `bytes_per_unit`: of the
+  /// message. \pre the profile has FIFOs
+  FifoCredits(const Program& program, const Rounds& rounds, const SentData& sent,
+              const Profile& profile, double bytes_per_unit);
 
   /// Takes the steps that an op needs of the FIFO of a block of its place; `width` blocks carry it
   /// out. False: it has to wait, and is among those that `end` returns later.
@@ -37,21 +39,17 @@ class FifoCredits {
     int used = 0;
     std::deque<OpId> waiting;  ///< in order
   };
-  void find_readers();
-  Slice written_by(OpId op) const;
   bool may_begin(OpId op);
   void give_back(OpId op);
 
   const Program& program_;
   const Rounds rounds_;
+  const SentData& sent_;
   const int steps_;
   const double units_per_step_;
   std::vector<int> taken_;                         ///< by op; negative: wanted, in vain so far
-  std::vector<bool> has_reader_;                   ///< by op: what it sends is read later
   std::unordered_map<std::uint64_t, Fifo> fifos_;  ///< by place, block and peer
-  std::vector<Fifo*> fifo_of_;                     ///< by op that took steps or waits for them
-  std::vector<std::vector<OpId>> unread_;          ///< by place where it lies
-  std::size_t unread_ops_ = 0;                     ///< at all places
+  std::vector<Fifo*> fifo_of_;                     ///< by op that has steps or waits for them
   std::vector<OpId> freed_;
 };
 

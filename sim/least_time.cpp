@@ -16,17 +16,6 @@ namespace {
 /// shorter than bounds by less than this part.
 constexpr double kRounding = 1e-6;
 
-/// Of the narrowest of what a flow uses.
-double narrowest_bytes_per_s(const OpFlows& flows, const FlowList& list,
-                             const FlowList::Flow& flow) {
-  double bytes_per_s = flow.alone == kNoResource ? std::numeric_limits<double>::infinity()
-                                                 : flows.bytes_per_s(flow.alone);
-  for (const ResourceId one : list.resources_of(flow)) {
-    bytes_per_s = std::min(bytes_per_s, flows.bytes_per_s(one));
-  }
-  return bytes_per_s;
-}
-
 /// Of the flow that takes longest alone: its start-up with hardly any bytes, and how long its bytes
 /// take.
 std::pair<double, double> longest_of(const OpFlows& flows, const FlowList& list,
@@ -131,16 +120,16 @@ double LeastOfPieces::of_chunks_s(std::int64_t chunk_bytes) const {
 }
 
 LeastTime::LeastTime(const Program& program, const OpGraph& graph, const BlockMap& blocks,
-                     OpShapes& shapes, double limit_s)
+                     const ShapeNumbers& numbers, OpFlows& flows, double limit_s)
     : limit_s_(limit_s * (1 + kRounding)),
-      numbers_(shapes.numbers()),
+      numbers_(numbers),
       tails_s_(program.ops.size()),
       block_left_s_(blocks.shared_blocks()) {
   shapes_.reserve(numbers_.examples().size());
   for (const OpId id : numbers_.examples()) {
     const auto first = static_cast<std::uint32_t>(loads_.size());
-    double lasts_s = take(shapes, shapes.begin(id));
-    if (shapes.reduces_separately(id)) lasts_s += take(shapes, shapes.reduce(id));
+    double lasts_s = take(flows, flows.begin(id));
+    if (flows.reduces_separately(id)) lasts_s += take(flows, flows.reduce(id));
     const Op& op = program.ops[id];
     shapes_.push_back({lasts_s, first, static_cast<std::uint32_t>(loads_.size()) - first,
                        blocks.shared_block(op.at, op.lane)});
@@ -175,17 +164,14 @@ bool LeastTime::is_too_slow(OpId id, double now_s, double start_s) {
   return is;
 }
 
-double LeastTime::take(const OpShapes& shapes, const FlowList& list) {
-  double least_s = 0;
+double LeastTime::take(const OpFlows& flows, const FlowList& list) {
   for (const FlowList::Flow& flow : list.flows) {
-    least_s = std::max(least_s, std::max(flow.latency_s, 0.0) +
-                                    flow.bytes / narrowest_bytes_per_s(shapes, list, flow));
     for (const ResourceId one : list.resources_of(flow)) {
       if (one >= left_s_.size()) left_s_.resize(one + 1);
-      loads_.push_back({one, flow.bytes / shapes.bytes_per_s(one)});
+      loads_.push_back({one, flow.bytes / flows.bytes_per_s(one)});
     }
   }
-  return least_s;
+  return least_s(flows, list);
 }
 
 }  // namespace espalier

@@ -71,9 +71,10 @@ class LeastOfPieces {
 /// them.
 class LeastTime {
  public:
-  /// Refers to the numbers of the shapes. `limit_s`: what takes longer is too slow.
-  LeastTime(const Program& program, const OpGraph& graph, const BlockMap& blocks, OpShapes& shapes,
-            double limit_s);
+  /// Refers to the numbers of the shapes. `flows`: of their examples. `limit_s`: what takes longer
+  /// is too slow.
+  LeastTime(const Program& program, const OpGraph& graph, const BlockMap& blocks,
+            const ShapeNumbers& numbers, OpFlows& flows, double limit_s);
 
   /// Whether the simulation ends after the limit, now that an op begins: to be told of every op, in
   /// the order of time. `start_s`: when the op starts, `now_s` or later.
@@ -94,7 +95,7 @@ class LeastTime {
   };
 
   /// Notes the loads of its flows; how long they take alone.
-  double take(const OpShapes& shapes, const FlowList& list);
+  double take(const OpFlows& flows, const FlowList& list);
   std::span<const Load> loads_of(const Shape& shape) const {
     return {loads_.data() + shape.first_load, shape.load_count};
   }

@@ -107,6 +107,8 @@ class MachineResources {
   /// A flow of `bytes` over `resources` was started.
   void count(std::span<const ResourceId> resources, double bytes);
   void count(ResourceId resource, double bytes) { carried_[resource] += bytes; }
+  /// What was counted so far did not start.
+  void count_anew() { carried_.assign(carried_.size(), 0); }
 
   /// Everything that carried bytes, the busiest first.
   std::vector<LinkUse> report(double time_s) const;

@@ -27,6 +27,24 @@ void FlowList::add(double latency_s, double bytes, ResourceId alone) {
                    static_cast<std::uint32_t>(resources.size() - first)});
 }
 
+double narrowest_bytes_per_s(const OpFlows& flows, const FlowList& list,
+                             const FlowList::Flow& flow) {
+  double bytes_per_s = flow.alone == kNoResource ? kAnyRate : flows.bytes_per_s(flow.alone);
+  for (const ResourceId one : list.resources_of(flow)) {
+    bytes_per_s = std::min(bytes_per_s, flows.bytes_per_s(one));
+  }
+  return bytes_per_s;
+}
+
+double least_s(const OpFlows& flows, const FlowList& list) {
+  double least_s = 0;
+  for (const FlowList::Flow& flow : list.flows) {
+    least_s = std::max(least_s, std::max(flow.latency_s, 0.0) +
+                                    flow.bytes / narrowest_bytes_per_s(flows, list, flow));
+  }
+  return least_s;
+}
+
 MachineFlows::MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
                            double message_bytes, MachineResources& machine)
     : program_(program),

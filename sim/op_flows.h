@@ -55,6 +55,12 @@ class OpFlows {
   virtual double bytes_per_s(ResourceId resource) const = 0;
 };
 
+/// The rate of the narrowest of what a flow uses.
+double narrowest_bytes_per_s(const OpFlows& flows, const FlowList& list,
+                             const FlowList::Flow& flow);
+/// What the flows take at least, all at once: as if each had all that it uses for itself.
+double least_s(const OpFlows& flows, const FlowList& list);
+
 /// Finds them on a machine, which counts what they carry. Dispatcher says what ops cost.
 class MachineFlows final : public OpFlows {
  public:

@@ -9,7 +9,7 @@
 
 namespace espalier {
 
-OpGraph::OpGraph(const Program& program)
+OpGraph::OpGraph(const Program& program, const std::vector<bool>& awaits_result)
     : program_(program),
       first_(program.ops.size() + 1, 0),
       next_in_lane_(program.ops.size(), kNone),
@@ -56,11 +56,13 @@ OpGraph::OpGraph(const Program& program)
   // Filling moves every start to its end, which is the next op's start: shift back afterwards.
   successors_.resize(first_.back());
   if (program.fold.is_folded()) groups_.resize(first_.back());
+  if (!awaits_result.empty()) awaits_result_.resize(first_.back());
   for (OpId id = 0; id < ops.size(); ++id) {
     for (std::uint32_t i = ops[id].dep_begin; i < ops[id].dep_begin + ops[id].dep_count; ++i) {
       const std::uint32_t at = first_[program.dependencies[i]]++;
       successors_[at] = id;
       if (!groups_.empty()) groups_[at] = program.fold.dependency_groups[i];
+      if (!awaits_result_.empty()) awaits_result_[at] = awaits_result[i];
     }
   }
   std::rotate(first_.begin(), first_.end() - 1, first_.end());

@@ -17,18 +17,24 @@ class OpGraph {
   static constexpr OpId kNone = ~OpId{0};
 
   /// Refers to the program. \pre dependencies name ops of it (rule R3). Cycles are allowed: such
-  /// ops stay blocked.
-  explicit OpGraph(const Program& program);
+  /// ops stay blocked. `awaits_result`: by dependency, whether it is one on the result and not just
+  /// on the end of an op; empty where places tell.
+  explicit OpGraph(const Program& program, const std::vector<bool>& awaits_result = {});
 
   std::span<const OpId> successors(OpId op) const {
     return {successors_.data() + first_[op], first_[op + 1] - first_[op]};
   }
-  /// Calls `visit(OpId, int group)` for each of them; of a folded program, with how many groups
-  /// further on the op is that it waits for.
+  /// Calls `visit(OpId, int group, bool awaits_result)` for each of them; of a folded program, with
+  /// how many groups further on the op is that it waits for.
   template <class Visit>
   void for_each_successor(OpId op, Visit&& visit) const {
+    const PlaceId at = program_.ops[op].at;
     for (std::uint32_t i = first_[op]; i < first_[op + 1]; ++i) {
-      visit(successors_[i], groups_.empty() ? 0 : groups_[i]);
+      const OpId next = successors_[i];
+      const int group = groups_.empty() ? 0 : groups_[i];
+      const bool is_elsewhere =
+          program_.ops[next].at != at || group % program_.fold.rank_groups() != 0;
+      visit(next, group, awaits_result_.empty() ? is_elsewhere : awaits_result_[i]);
     }
   }
   /// The op after it on its lane, or kNone.
@@ -53,7 +59,8 @@ class OpGraph {
   const Program& program_;
   std::vector<std::uint32_t> first_;  ///< ops + 1; into successors_
   std::vector<OpId> successors_;
-  std::vector<int> groups_;  ///< of each of these; empty where the program is not folded
+  std::vector<int> groups_;          ///< of each of these; empty where the program is not folded
+  std::vector<bool> awaits_result_;  ///< of each of these; empty where places tell
   std::vector<OpId> next_in_lane_;
   std::vector<bool> has_previous_;           ///< by op: one on its lane
   std::vector<std::uint32_t> moving_lanes_;  ///< by place

@@ -27,16 +27,11 @@ class OpNames {
 
   /// Refers to the program. `groups`: groups_run
   OpNames(const Program& program, int groups)
-      : program_(program),
-        groups_(static_cast<OpId>(groups)),
-        // Of all groups, those of a round would not stand one behind the other.
-        rounds_(groups > 1 ? Rounds{} : find_rounds(program).value_or(Rounds{})) {
-    if (groups == 1) return;
-    CHECK(size() < std::numeric_limits<OpId>::max());
-    LaneNumbers lanes;
-    for (const Op& op : program.ops) lane_of_.push_back(lanes.number(op.at, op.lane));
-    lanes_ = lanes.size() * groups_;
-  }
+      // Of all groups, those of a round would not stand one behind the other.
+      : OpNames(program, groups, groups > 1 ? Rounds{} : find_rounds(program).value_or(Rounds{})) {}
+
+  /// The ops of a program that has no rounds, or whose operands do not tell.
+  static OpNames without_rounds(const Program& program) { return {program, 1, Rounds{}}; }
 
   const Rounds& rounds() const { return rounds_; }
   bool all_groups() const { return groups_ > 1; }
@@ -56,6 +51,15 @@ class OpNames {
   }
 
  private:
+  OpNames(const Program& program, int groups, const Rounds& rounds)
+      : program_(program), groups_(static_cast<OpId>(groups)), rounds_(rounds) {
+    if (groups == 1) return;
+    CHECK(size() < std::numeric_limits<OpId>::max());
+    LaneNumbers lanes;
+    for (const Op& op : program.ops) lane_of_.push_back(lanes.number(op.at, op.lane));
+    lanes_ = lanes.size() * groups_;
+  }
+
   const Program& program_;
   const OpId groups_;
   const Rounds rounds_;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/hash.h"
+#include "core/hash_numbers.h"
 #include "core/interruption.h"
 #include "ir/unfold.h"
 
@@ -29,35 +30,34 @@ std::uint64_t hash_of(const Program& program, const Op& op) {
   return hash;
 }
 
-}  // namespace
-
-bool ShapeNumbers::is_same(const Op& a, const Op& b) const {
+/// Whether two ops have one shape.
+bool is_same(const Program& program, const MachineFlows& flows, const Op& a, const Op& b) {
   if (a.kind != b.kind || a.at != b.at || a.lane != b.lane) return false;
-  if (a.kind != OpKind::combine) return program_.duration_s(a) == program_.duration_s(b);
+  if (a.kind != OpKind::combine) return program.duration_s(a) == program.duration_s(b);
   return a.length == b.length && a.via == b.via && a.in_switch == b.in_switch &&
          a.dst.place == b.dst.place && a.src_count == b.src_count && a.copy_count == b.copy_count &&
-         same_places(program_.sources_of(a), program_.sources_of(b)) &&
-         same_places(program_.copies_of(a), program_.copies_of(b)) &&
-         flows_.turn_of(a) == flows_.turn_of(b);
+         same_places(program.sources_of(a), program.sources_of(b)) &&
+         same_places(program.copies_of(a), program.copies_of(b)) &&
+         flows.turn_of(a) == flows.turn_of(b);
 }
 
+}  // namespace
+
 ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
-    : program_(program), flows_(flows), number_(program.ops.size()) {
+    : number_(program.ops.size()) {
+  HashNumbers numbers;
+  const auto number_of = [&](const Op& op) {
+    return numbers.number(hash_of(program, op), [&](std::uint32_t known) {
+      return is_same(program, flows, program.ops[examples_[known]], op);
+    });
+  };
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     // Pieces of an op stand one after the other.
-    const bool is_next = id > 0 && is_same(program.ops[id - 1], program.ops[id]);
-    number_[id] = is_next ? number_[id - 1] : number_of(id);
+    const bool is_next = id > 0 && is_same(program, flows, program.ops[id - 1], program.ops[id]);
+    number_[id] = is_next ? number_[id - 1] : number_of(program.ops[id]);
+    if (number_[id] == examples_.size()) examples_.push_back(id);
   }
-}
-
-std::uint32_t ShapeNumbers::number_of(OpId id) {
-  const Op& op = program_.ops[id];
-  const std::uint32_t number = numbers_.number(hash_of(program_, op), [&](std::uint32_t known) {
-    return is_same(program_.ops[examples_[known]], op);
-  });
-  if (number == examples_.size()) examples_.push_back(id);
-  return number;
 }
 
 namespace {

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "core/hash_numbers.h"
 #include "ir/program.h"
 #include "sim/op_flows.h"
 #include "sim/op_names.h"
@@ -18,6 +18,9 @@ namespace espalier {
 class ShapeNumbers {
  public:
   ShapeNumbers(const Program& program, const MachineFlows& flows);
+  /// Those found of another program. `numbers`: by op; `examples`: the first op of each.
+  ShapeNumbers(std::vector<std::uint32_t> numbers, std::vector<OpId> examples)
+      : number_(std::move(numbers)), examples_(std::move(examples)) {}
 
   /// Counted from 0, in order of the first op of each.
   std::uint32_t of(OpId id) const { return number_[id]; }
@@ -25,14 +28,8 @@ class ShapeNumbers {
   const std::vector<OpId>& examples() const { return examples_; }
 
  private:
-  std::uint32_t number_of(OpId id);
-  bool is_same(const Op& a, const Op& b) const;
-
-  const Program& program_;
-  const MachineFlows& flows_;
   std::vector<std::uint32_t> number_;  ///< by op
   std::vector<OpId> examples_;
-  HashNumbers numbers_;
 };
 
 /// The flows of all shapes.
@@ -59,6 +56,34 @@ class OpShapes final : public OpFlows {
   MachineFlows& flows_;
   const ShapeNumbers numbers_;
   std::vector<Shape> shapes_;
+};
+
+/// Flows that were found before, by shape.
+class KnownFlows final : public OpFlows {
+ public:
+  /// Refers to its arguments. `machine`: counts what they carry.
+  KnownFlows(const ShapeNumbers& numbers, const std::vector<OpShapes::Shape>& shapes,
+             MachineResources& machine)
+      : numbers_(numbers), shapes_(shapes), machine_(machine) {}
+
+  const FlowList& begin(OpId id) override { return counted(of(id).begin); }
+  const FlowList& reduce(OpId id) override { return counted(of(id).reduce); }
+  bool reduces_separately(OpId id) const override { return !of(id).reduce.flows.empty(); }
+  double bytes_per_s(ResourceId resource) const override { return machine_.bytes_per_s(resource); }
+
+ private:
+  const OpShapes::Shape& of(OpId id) const { return shapes_[numbers_.of(id)]; }
+  const FlowList& counted(const FlowList& list) {
+    for (const FlowList::Flow& flow : list.flows) {
+      machine_.count(list.resources_of(flow), flow.bytes);
+      if (flow.alone != kNoResource) machine_.count(flow.alone, flow.bytes);
+    }
+    return list;
+  }
+
+  const ShapeNumbers& numbers_;
+  const std::vector<OpShapes::Shape>& shapes_;
+  MachineResources& machine_;
 };
 
 /// The flows of a simulation, found once for every shape: when its first op begins.

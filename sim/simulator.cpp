@@ -10,7 +10,6 @@
 #include "core/words.h"
 #include "ir/reorder.h"
 #include "run/routes.h"
-#include "run/switches.h"
 #include "sim/back_to_back.h"
 #include "sim/block_map.h"
 #include "sim/class_engine.h"
@@ -24,7 +23,9 @@
 #include "sim/op_names.h"
 #include "sim/op_shapes.h"
 #include "sim/run_blocks.h"
+#include "sim/simulate_kinds.h"
 #include "sim/simulated_flows.h"
+#include "sim/simulation.h"
 #include "sim/stuck.h"
 
 namespace espalier {
@@ -54,16 +55,6 @@ double largest_latency_s(const Router& router) {
   return overhead_s + profile.reduce_overhead_s + 2 * link_s;
 }
 
-/// 0 without links.
-double slowest_link_gbps(const Router& router) {
-  double slowest_gbps = 0;
-  for (LinkId link = 0; link < static_cast<LinkId>(router.topology().links.size()); ++link) {
-    const double gbps = router.capacity_gbps(link);
-    if (gbps > 0 && (slowest_gbps == 0 || gbps < slowest_gbps)) slowest_gbps = gbps;
-  }
-  return slowest_gbps;
-}
-
 /// Of GPUs and whatever else computes.
 double slowest_speed(const Router& router) {
   return std::ranges::min(router.topology().nodes, {}, &Node::speed).speed;
@@ -86,49 +77,6 @@ Expectation expectation(const Program& program, const OpGraph& graph, const Rout
       .flows_in_turn = static_cast<double>(graph.most_ops_in_lane())};
 }
 
-struct Outcome {
-  OpHistory history;
-  std::vector<LinkUse> links;
-  double time_s = 0;
-  double back_to_back_s = 0;
-  double together_s = 0;
-  SimEnd end = SimEnd::finished;  ///< given up, there is nothing else
-  std::string stuck;
-};
-
-/// What the call costs before its ops begin.
-double call_overhead_s(const Program& program, const Target& target, const RunOptions& options) {
-  if (!options.is_call) return 0;
-  return target.router->profile().call_overhead_s + switch_call_s(program, target);
-}
-
-/// As if everything had begun so much later.
-void delay(OpHistory& history, double seconds) {
-  for (OpRecord& op : history.ops) op.start_s += seconds;
-  for (OpEnd& op : history.ends) {
-    op.end_s += seconds;
-    op.seen_s += seconds;
-  }
-  history.last_seen_s += seconds;
-}
-
-/// When the call is over: not before it has begun everywhere; what has arrived by then is taken.
-double end_s(const OpHistory& history, const std::vector<double>& starts_s, double overhead_s) {
-  double end_s = std::max(overhead_s, history.last_seen_s);
-  for (const double start_s : starts_s) end_s = std::max(end_s, overhead_s + start_s);
-  return end_s;
-}
-
-/// In time.
-bool is_limited(const RunOptions& options) {
-  return options.limits && std::isfinite(options.limits->time_s);
-}
-
-/// Of what follows the call's overhead. \pre is_limited
-double limit_s(const Program& program, const Target& target, const RunOptions& options) {
-  return options.limits->time_s - call_overhead_s(program, target, options);
-}
-
 /// The flows of all ops, found before a simulation and over resources of their own: those of the
 /// simulation are numbered by the turns of ops.
 struct ForeknownFlows {
@@ -145,37 +93,11 @@ struct ForeknownFlows {
   OpShapes shapes;
 };
 
-/// Of a simulation that says how far it is: SimGrid may be at it for minutes.
-constexpr std::size_t kFlowsBetweenNotes = 1024;
-
-/// What one program's simulations have in common. Refers to its arguments.
-struct Simulation {
-  Simulation(const Program& of, const Target& on, const RunOptions& as)
-      : program(of),
-        target(on),
-        options(as),
-        names(of, groups_run(of, on.rotation)),
-        graph(of),
-        blocks(of, graph, on, as.blocks),
-        unit(slowest_link_gbps(*on.router)),
-        message_bytes(static_cast<double>(as.size_bytes)) {}
-
-  const Profile& profile() const { return target.router->profile(); }
-
-  const Program& program;
-  const Target& target;
-  const RunOptions& options;
-  const OpNames names;
-  const OpGraph graph;
-  const BlockMap blocks;
-  const TimeUnit unit;
-  const double message_bytes;
-};
-
 /// Of an engine that has run. `spans`: where ops of all groups were simulated, else null.
-Outcome outcome_of(const Simulation& of, Dispatcher& dispatcher, const MachineResources& machine,
-                   const std::vector<double>& starts_s, SimEnd end, const CallSpans* spans) {
-  Outcome outcome;
+SimulationOutcome outcome_of(const Simulation& of, Dispatcher& dispatcher,
+                             const MachineResources& machine, const std::vector<double>& starts_s,
+                             SimEnd end, const CallSpans* spans) {
+  SimulationOutcome outcome;
   outcome.end = end;
   if (end != SimEnd::finished) return outcome;
   const std::size_t unfinished = dispatcher.unfinished();
@@ -188,27 +110,19 @@ Outcome outcome_of(const Simulation& of, Dispatcher& dispatcher, const MachineRe
     outcome.stuck = reasons[0].message + "; " + reasons[1].message;
     return outcome;
   }
-  const double overhead_s = call_overhead_s(of.program, of.target, of.options);
-  delay(outcome.history, overhead_s);
-  outcome.time_s = end_s(outcome.history, starts_s, overhead_s);
-  outcome.together_s = outcome.time_s;
-  // The engine knows nothing of the way of the last results.
-  if (of.options.limits && outcome.time_s > of.options.limits->time_s) {
-    outcome.end = SimEnd::too_slow;
-  }
-  outcome.links = machine.report(outcome.time_s);
-  outcome.back_to_back_s =
-      !of.options.is_call ? outcome.time_s
-      : spans != nullptr
-          ? spans->period_s(outcome.links, overhead_s)
-          : back_to_back_s(of.program, of.blocks, outcome.history, outcome.links, overhead_s);
+  take_times(of, outcome, machine, starts_s, [&](double overhead_s) {
+    return spans != nullptr
+               ? spans->period_s(outcome.links, overhead_s)
+               : back_to_back_s(of.program, of.blocks, outcome.history, outcome.links, overhead_s);
+  });
   return outcome;
 }
 
 /// One run. Nothing when it has to be repeated, with what is then expected. `known`: where the time
 /// is limited and not all groups are simulated, else null.
-std::optional<Outcome> simulate(const Simulation& of, const std::vector<double>& starts_s,
-                                ForeknownFlows* known, FlowEngine& engine, Expectation& expected) {
+std::optional<SimulationOutcome> simulate(const Simulation& of, const std::vector<double>& starts_s,
+                                          ForeknownFlows* known, FlowEngine& engine,
+                                          Expectation& expected) {
   engine.begin(expected);
   MachineResources machine(of.program, of.target, of.unit, engine, of.message_bytes);
   MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine);
@@ -217,12 +131,12 @@ std::optional<Outcome> simulate(const Simulation& of, const std::vector<double>&
           ? SimulatedFlows(of.program, of.names, of.blocks, of.profile(), of.message_bytes, machine,
                            of_ops)
           : SimulatedFlows(of.program, known ? &known->shapes.numbers() : nullptr, of_ops);
-  Dispatcher dispatcher(of.program, of.names, of.graph, of.blocks, of.profile(), of.message_bytes,
-                        flows.get(), of.unit, engine);
+  Dispatcher dispatcher(of.program, of.names, of.graph, of.sent, of.blocks, of.profile(),
+                        of.message_bytes, flows.get(), of.unit, engine);
   std::optional<LeastTime> least;
   if (known) {
-    least.emplace(of.program, of.graph, of.blocks, known->shapes,
-                  limit_s(of.program, of.target, of.options));
+    least.emplace(of.program, of.graph, of.blocks, known->shapes.numbers(), known->shapes,
+                  of.limit_s());
     dispatcher.give_up_by(*least);
   }
   std::optional<CallSpans> spans;
@@ -230,15 +144,7 @@ std::optional<Outcome> simulate(const Simulation& of, const std::vector<double>&
     dispatcher.tell(spans.emplace(of.program, of.blocks, of.program.fold.groups));
   }
   dispatcher.start(starts_s);
-  std::size_t flows_done = 0;
-  const auto on_done = [&](FlowToken op) {
-    dispatcher.on_flow_done(op);
-    if (++flows_done % kFlowsBetweenNotes == 0) {
-      const auto ops = static_cast<double>(of.names.size());
-      Activity::note_done(1 - static_cast<double>(dispatcher.unfinished()) / ops);
-    }
-  };
-  if (const auto better = engine.run(on_done, [&] { dispatcher.on_instant_over(); })) {
+  if (const auto better = run(engine, dispatcher, of.names.size())) {
     expected = *better;
     return std::nullopt;
   }
@@ -262,26 +168,29 @@ std::vector<OpTiming> timeline(const OpHistory& history) {
 
 /// A program's simulation to its end, or to its limits.
 struct Simulated {
-  Outcome outcome;
+  SimulationOutcome outcome;
   std::string engine;
   std::int64_t work = 0;
+  bool is_of_kinds = false;  ///< SimulatedPart
 };
 
 Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
-  const SimLimits limits = of.options.limits.value_or(SimLimits{});
-  const double call_s = call_overhead_s(of.program, of.target, of.options);
-  ClassEngine classes(
-      {.time = of.unit.unrounded_from_s(limits.time_s - call_s), .work = limits.work});
+  ClassEngine classes(of.engine_limits());
+  if (may_be_of_kinds(of, starts_s)) {
+    if (std::optional<SimulatedKinds> done = simulate_kinds(of)) {
+      return {std::move(done->outcome), std::string(classes.name()), done->work, true};
+    }
+  }
   FlowEngine& engine = by_simgrid(of.program, of.options) ? simgrid_engine() : classes;
   Expectation expected =
       expectation(of.program, of.graph, *of.target.router, of.message_bytes, of.unit);
   std::optional<Activity> slow;
   if (&engine != &classes) slow.emplace("simulating with SimGrid");
   std::optional<ForeknownFlows> known;
-  if (is_limited(of.options) && !of.names.all_groups()) {
+  if (of.is_limited() && !of.names.all_groups()) {
     known.emplace(of.program, of.target, of.blocks, of.message_bytes, of.unit);
   }
-  std::optional<Outcome> outcome;
+  std::optional<SimulationOutcome> outcome;
   while (!outcome) {
     outcome = simulate(of, starts_s, known ? &*known : nullptr, engine, expected);
   }
@@ -294,17 +203,18 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   Simulated done = simulate(simulation, options.starts_s);
   if (!options.starts_s.empty()) {
     // Of calls that follow each other, nobody waits for the first one's launches.
-    const Outcome at_once = simulate(simulation, {}).outcome;
+    const SimulationOutcome at_once = simulate(simulation, {}).outcome;
     done.outcome.back_to_back_s = at_once.back_to_back_s;
     done.outcome.together_s = at_once.time_s;
   }
-  Outcome& outcome = done.outcome;
+  SimulationOutcome& outcome = done.outcome;
 
   RunReport report;
   SimulatedPart& simulated = report.simulated.emplace();
   simulated.work = done.work;
   simulated.end = outcome.end;
   simulated.stuck = std::move(outcome.stuck);
+  simulated.is_of_kinds = done.is_of_kinds;
   if (simulated.end != SimEnd::finished) return report;
   simulated.engine = std::move(done.engine);
   simulated.back_to_back_s = outcome.back_to_back_s;
@@ -315,7 +225,9 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   report.message_bytes = options.size_bytes;
   const bool all_groups = simulation.names.all_groups();
   report.transfers = outcome.history.transfers * (all_groups ? 1 : program.fold.groups);
-  report_critical_path(program, simulation.names, outcome.history, simulated);
+  if (!done.is_of_kinds) {
+    report_critical_path(program, simulation.names, outcome.history, simulated);
+  }
   if (options.timeline) report.timeline = timeline(outcome.history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
   report.wall_s = wall.count();
@@ -370,6 +282,7 @@ std::optional<Program> Simulator::on_blocks(const Program& program, const Target
   return with_memory_to("put " + program.name + " on blocks", [&]() -> std::optional<Program> {
     RunOptions unlimited = options;
     unlimited.limits.reset();
+    unlimited.only_times = false;  // the order of all ops is wanted
     unlimited.engine = SimEngine::classes;
     const Simulation simulation(program, target, unlimited);
     const BlockMap& blocks = simulation.blocks;

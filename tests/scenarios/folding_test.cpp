@@ -583,9 +583,9 @@ TEST_P(FoldingOfFew, TakesTheTimeOfAllOps) {
                                  algorithm, size_bytes, chunk_bytes.value_or(-1)));
         query.size_bytes = size_bytes;
         query.chunk_bytes = chunk_bytes;
-        query.folds_few = true;
+        query.only_times = true;
         const Outcome few = study.ask(query);
-        query.folds_few = false;
+        query.only_times = false;
         const Outcome whole = study.ask(query);
         ASSERT_EQ(few.skipped, whole.skipped);
         if (few.skipped) continue;
@@ -622,7 +622,7 @@ TEST_F(FoldingOfFewAlone, LooksAtTheFabricAloneWhereNothingElseIsUsed) {
   query.topology = "dgx-a100";
   query.algorithm = "ring";
   query.size_bytes = kMib;
-  query.folds_few = true;
+  query.only_times = true;
   EXPECT_EQ(study.ask(query).program->fold.groups, 8);
 }
 

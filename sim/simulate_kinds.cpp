@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/simulate_kinds.h"
+
+#include "sim/awaited_ops.h"
+#include "sim/back_to_back.h"
+#include "sim/lane_kinds.h"
+#include "sim/least_time.h"
+#include "sim/one_of_alike.h"
+#include "sim/op_flows.h"
+#include "sim/op_shapes.h"
+
+namespace espalier {
+
+namespace {
+
+/// What it costs to find kinds, an op of the whole program, as SimLimits counts work.
+constexpr std::int64_t kWorkToTell = kWorkPerOp / 2;
+
+/// Many lanes of hardly any ops are simulated as fast as they are told apart.
+bool are_short_lanes(const Simulation& of) {
+  constexpr std::size_t kOpsOfLane = 4;
+  constexpr std::size_t kManyLanes = 4096;
+  std::size_t lanes = 0;
+  for (PlaceId place = 0; place < of.program.places(); ++place) {
+    lanes += of.graph.moving_lanes(place);
+  }
+  return lanes > kManyLanes && of.program.ops.size() < kOpsOfLane * lanes;
+}
+
+/// Nothing where few lanes are alike.
+std::optional<OneOfAlike> one_of_alike(const Simulation& of, OpShapes& shapes,
+                                       const MachineResources& machine) {
+  if (!LaneKinds::are_orderly(of.program, of.blocks, shapes, of.profile())) return std::nullopt;
+  const AwaitedOps awaited(of.program, of.names.rounds(), shapes);
+  const LaneKinds::Ops ops{of.program, awaited, of.sent, of.blocks, shapes};
+  const LaneKinds kinds(ops, machine);
+  if (!kinds.are_few()) return std::nullopt;
+  return OneOfAlike(ops, kinds);
+}
+
+}  // namespace
+
+bool may_be_of_kinds(const Simulation& of, const std::vector<double>& starts_s) {
+  const RunOptions& options = of.options;
+  // Parts of a stream are told by the op before them in the text.
+  return options.only_times && !options.timeline && starts_s.empty() && !of.names.all_groups() &&
+         options.engine != SimEngine::simgrid && !of.blocks.streams() && !are_short_lanes(of);
+}
+
+std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
+  ClassEngine engine(of.engine_limits());
+  engine.begin({});
+  MachineResources machine(of.program, of.target, of.unit, engine, of.message_bytes);
+  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine);
+  OpShapes shapes(of.program, of_ops);
+  const std::optional<OneOfAlike> found = one_of_alike(of, shapes, machine);
+  if (!found) return std::nullopt;
+
+  const Program& program = found->program;
+  const OpNames names = OpNames::without_rounds(program);
+  const OpGraph graph(program, found->awaits_result);
+  const ShapeNumbers numbers(found->shapes, found->examples);
+  KnownFlows flows(numbers, found->flows, machine);
+  Dispatcher dispatcher(program, names, graph, found->sent, of.blocks, of.profile(),
+                        of.message_bytes, flows, of.unit, engine);
+  dispatcher.await(found->landings);
+  std::optional<LeastTime> least;
+  if (of.is_limited()) {
+    least.emplace(program, graph, of.blocks, numbers, flows, of.limit_s());
+    dispatcher.give_up_by(*least);
+  }
+  machine.count_anew();
+  dispatcher.start();
+  run(engine, dispatcher, program.ops.size());
+  if (engine.end() == SimEnd::finished && dispatcher.unfinished() > 0) return std::nullopt;
+  const auto to_tell = static_cast<std::int64_t>(of.program.ops.size()) * kWorkToTell;
+  SimulatedKinds done{{}, engine.work() + to_tell};
+  done.outcome.end = engine.end();
+  if (engine.end() != SimEnd::finished) return done;
+  done.outcome.history = dispatcher.take_history();
+  done.outcome.history.transfers = found->transfers;
+  take_times(of, done.outcome, machine, {}, [&](double overhead_s) {
+    return back_to_back_s(of.program, of.blocks, shapes.numbers(), found->number,
+                          done.outcome.history, done.outcome.links, overhead_s);
+  });
+  return done;
+}
+
+}  // namespace espalier
