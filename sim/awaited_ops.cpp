@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "core/interruption.h"
 #include "ir/lane_numbers.h"
 #include "sim/last_writers.h"
+#include "sim/op_graph.h"
 
 namespace espalier {
+
 /// How long ops last at least, and for how long their results are under way then.
 class AwaitedOps::Durations {
  public:
@@ -82,10 +82,9 @@ void AwaitedOps::take_dependencies(const Program& program, const Op& op, OnEnd&&
   for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
     const OpId other = program.dependencies[i];
     const int group = program.fold.is_folded() ? program.fold.dependency_groups[i] : 0;
-    const bool is_elsewhere =
-        program.ops[other].at != op.at || group % program.fold.rank_groups() != 0;
-    of_op_.push_back({other, is_elsewhere ? Awaited::What::result : Awaited::What::end});
-    if (!is_elsewhere) on_end(other, group);
+    const bool is_result = awaits_result(program, op, program.ops[other], group);
+    of_op_.push_back({other, is_result ? Awaited::What::result : Awaited::What::end});
+    if (!is_result) on_end(other, group);
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <utility>
 
 #include "core/check.h"
@@ -172,8 +171,9 @@ void OneOfAlike::add_flows(const LaneKinds::Ops& whole, const LaneKinds& kinds, 
       const auto lanes = static_cast<std::size_t>(of.lanes[kind]);
       OpShapes::Shape& made = flows.emplace_back();
       made.begin = for_all(whole.shapes.begin(id), lanes);
-      if (whole.shapes.reduces_separately(id))
+      if (whole.shapes.reduces_separately(id)) {
         made.reduce = for_all(whole.shapes.reduce(id), lanes);
+      }
       examples.push_back(number[id]);
     }
     shapes[number[id]] = shape;

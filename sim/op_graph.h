@@ -10,6 +10,12 @@
 
 namespace espalier {
 
+/// Whether an op that waits for another one, of so many groups further on, waits for its result to
+/// be where it belongs. At one place it waits for its end alone.
+inline bool awaits_result(const Program& program, const Op& op, const Op& other, int group) {
+  return op.at != other.at || group % program.fold.rank_groups() != 0;
+}
+
 /// Who waits for whom in a program: its dependencies turned round, and the lanes. Some 8 bytes per
 /// op and 4 per dependency.
 class OpGraph {
@@ -28,13 +34,13 @@ class OpGraph {
   /// how many groups further on the op is that it waits for.
   template <class Visit>
   void for_each_successor(OpId op, Visit&& visit) const {
-    const PlaceId at = program_.ops[op].at;
     for (std::uint32_t i = first_[op]; i < first_[op + 1]; ++i) {
       const OpId next = successors_[i];
       const int group = groups_.empty() ? 0 : groups_[i];
-      const bool is_elsewhere =
-          program_.ops[next].at != at || group % program_.fold.rank_groups() != 0;
-      visit(next, group, awaits_result_.empty() ? is_elsewhere : awaits_result_[i]);
+      visit(next, group,
+            awaits_result_.empty()
+                ? awaits_result(program_, program_.ops[next], program_.ops[op], group)
+                : awaits_result_[i]);
     }
   }
   /// The op after it on its lane, or kNone.

@@ -61,29 +61,22 @@ class OpShapes final : public OpFlows {
 /// Flows that were found before, by shape.
 class KnownFlows final : public OpFlows {
  public:
-  /// Refers to its arguments. `machine`: counts what they carry.
+  /// Refers to its arguments. `found_by`: whose machine counts what they carry.
   KnownFlows(const ShapeNumbers& numbers, const std::vector<OpShapes::Shape>& shapes,
-             MachineResources& machine)
-      : numbers_(numbers), shapes_(shapes), machine_(machine) {}
+             MachineFlows& found_by)
+      : numbers_(numbers), shapes_(shapes), found_by_(found_by) {}
 
-  const FlowList& begin(OpId id) override { return counted(of(id).begin); }
-  const FlowList& reduce(OpId id) override { return counted(of(id).reduce); }
+  const FlowList& begin(OpId id) override { return found_by_.again(of(id).begin); }
+  const FlowList& reduce(OpId id) override { return found_by_.again(of(id).reduce); }
   bool reduces_separately(OpId id) const override { return !of(id).reduce.flows.empty(); }
-  double bytes_per_s(ResourceId resource) const override { return machine_.bytes_per_s(resource); }
+  double bytes_per_s(ResourceId resource) const override { return found_by_.bytes_per_s(resource); }
 
  private:
   const OpShapes::Shape& of(OpId id) const { return shapes_[numbers_.of(id)]; }
-  const FlowList& counted(const FlowList& list) {
-    for (const FlowList::Flow& flow : list.flows) {
-      machine_.count(list.resources_of(flow), flow.bytes);
-      if (flow.alone != kNoResource) machine_.count(flow.alone, flow.bytes);
-    }
-    return list;
-  }
 
   const ShapeNumbers& numbers_;
   const std::vector<OpShapes::Shape>& shapes_;
-  MachineResources& machine_;
+  MachineFlows& found_by_;
 };
 
 /// The flows of a simulation, found once for every shape: when its first op begins.

@@ -60,7 +60,7 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   const OpNames names = OpNames::without_rounds(program);
   const OpGraph graph(program, found->awaits_result);
   const ShapeNumbers numbers(found->shapes, found->examples);
-  KnownFlows flows(numbers, found->flows, machine);
+  KnownFlows flows(numbers, found->flows, of_ops);
   Dispatcher dispatcher(program, names, graph, found->sent, of.blocks, of.profile(),
                         of.message_bytes, flows, of.unit, engine);
   dispatcher.await(found->landings);
