@@ -302,6 +302,18 @@ Program cut_each(const Program& whole, const Chunking& chunking, const Pieces& p
   const auto count = static_cast<std::size_t>(pieces.count(whole));
   CHECK(count < kMost);
   cut.ops.reserve(count);
+  std::int64_t operands = 0;
+  std::int64_t dependencies = 0;
+  for (const Op& op : whole.ops) {
+    const std::int64_t parts = pieces.count(op);
+    operands += parts * (op.src_count + op.copy_count);
+    dependencies += parts * op.dep_count;
+  }
+  CHECK(operands < kMost && dependencies < kMost);
+  cut.sources.reserve(static_cast<std::size_t>(operands));
+  cut.dependencies.reserve(static_cast<std::size_t>(dependencies));
+  const bool is_folded = whole.fold.is_folded();
+  if (is_folded) cut.fold.dependency_groups.reserve(static_cast<std::size_t>(dependencies));
   std::vector<OpId> first_piece;
   first_piece.reserve(whole.ops.size());
   for (OpId id = 0; id < whole.ops.size(); ++id) {
@@ -309,9 +321,6 @@ Program cut_each(const Program& whole, const Chunking& chunking, const Pieces& p
     const std::int64_t parts = pieces.count(op);
     const Borders border = pieces.borders(op);
     first_piece.push_back(static_cast<OpId>(cut.ops.size()));
-    CHECK(cut.sources.size() + static_cast<std::size_t>(parts) * (op.src_count + op.copy_count) <
-          kMost);
-    CHECK(cut.dependencies.size() + static_cast<std::size_t>(parts) * op.dep_count < kMost);
     for (std::int64_t piece = 0; piece < parts; ++piece) {
       check_interruption_at(cut.ops.size());
       const std::int64_t begin = border(piece);
@@ -329,7 +338,7 @@ Program cut_each(const Program& whole, const Chunking& chunking, const Pieces& p
       for (const Operand& copy : whole.copies_of(op)) cut.sources.push_back(part(copy));
       for (std::uint32_t i = op.dep_begin; i < op.dep_begin + op.dep_count; ++i) {
         cut.dependencies.push_back(first_piece[whole.dependencies[i]] + static_cast<OpId>(piece));
-        if (whole.fold.is_folded()) {
+        if (is_folded) {
           cut.fold.dependency_groups.push_back(whole.fold.dependency_groups[i]);
         }
       }

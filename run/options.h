@@ -41,7 +41,7 @@ struct RunOptions {
   bool check = true;      ///< executing back ends compare every element of the results
   bool timeline = false;  ///< keep start and end of every op
   /// Simulated only: nobody looks at single links or at the critical path, so that of lanes that
-  /// behave alike one may be simulated in place of all (SimulatedPart::is_of_kinds).
+  /// behave alike one may be simulated in place of all (AlikeLanes).
   bool only_times = false;
   /// Simulated only: the program is one call of a collective, which costs what
   /// the profile says. An iteration of training is not a call; its exchanges are.

@@ -39,6 +39,11 @@ struct CriticalStep {
 /// How a simulation ended (see SimLimits). Without limits, one that gets stuck is an error.
 enum class SimEnd : std::uint8_t { finished, too_slow, too_costly, stuck };
 
+/// What a simulation made of lanes that behave alike: it did not look for any, as somebody asks for
+/// all of them or there are too many; they are few; or one of each kind was simulated in place of
+/// all.
+enum class AlikeLanes : std::uint8_t { not_looked_for, few, one_simulated };
+
 /// What only a simulation knows.
 struct SimulatedPart {
   std::string engine;  ///< the one that was used
@@ -51,9 +56,9 @@ struct SimulatedPart {
   double back_to_back_s = 0;
   /// Of a call by itself whose ranks all begin at once; RunReport::time_s unless they do not.
   double together_s = 0;
-  /// Of lanes that behave alike one was simulated in place of all: of links that carry the same one
-  /// is listed, and there is no critical path.
-  bool is_of_kinds = false;
+  /// Where one was simulated, of links that carry the same one is listed, and there is no critical
+  /// path.
+  AlikeLanes alike_lanes = AlikeLanes::not_looked_for;
   int blocks =
       0;  ///< that carry out the program on the GPU that needs most; 0: the profile has none
   std::vector<LinkUse> links;

@@ -38,9 +38,11 @@ constexpr std::int64_t kMuchWork = 4'000'000;
 constexpr int kManyPieces = 16;
 /// Pieces up to which nothing has to be fast enough to be of interest.
 constexpr int kPatience = 32;
-/// Gains halve with each doubling, so that all to come together are about the latest one. Times are
-/// out of reach where so many times that is not enough, of this many pieces or more.
+/// Gains halve with each doubling, so that all to come together are about the latest one; of many
+/// pieces they are less. Times are out of reach where so many times that is not enough, of this
+/// many pieces or more.
 constexpr double kMostGains = 4;
+constexpr double kMostGainsOfMany = 2;
 constexpr int kFewPieces = 8;
 /// Sums of bytes in another order differ by less than this part of them.
 constexpr double kRounding = 1e-9;
@@ -108,9 +110,12 @@ double least_time_s(const RunReport& whole) {
   return busy_s * (1 - kRounding);
 }
 
-/// What more pieces are not faster than, after times of half as many and of as many.
-double reached_s(double before_s, double latest_s) {
-  return latest_s - kMostGains * (before_s - latest_s);
+/// What more pieces are not faster than, after times of half as many and of as many. Of few pieces
+/// that is not known.
+double reached_s(double before_s, double latest_s, int pieces) {
+  if (pieces < kFewPieces) return 0;
+  const double most_gains = pieces > kManyPieces ? kMostGainsOfMany : kMostGains;
+  return latest_s - most_gains * (before_s - latest_s);
 }
 
 std::string note_not_tried(std::int64_t piece_bytes, bool is_late) {
@@ -202,8 +207,8 @@ ChunkChoice search_chunk(const ChunkQuestion& question, const SimulatePieces& si
     ended_all = ended_all && cut->simulated->end == SimEnd::finished;
     times_s.push_back(cut->time_s);
     const bool is_faster = cut->simulated->end == SimEnd::finished && cut->time_s < best.time_s;
-    const bool is_out_of_reach = ended_all && is_faster && pieces >= kFewPieces &&
-                                 reached_s(best.time_s, cut->time_s) > question.worthwhile_s;
+    const double reach_s = reached_s(best.time_s, cut->time_s, pieces);
+    const bool is_out_of_reach = ended_all && is_faster && reach_s > question.worthwhile_s;
     const bool is_worth_it = is_faster && cut->time_s < kWorthwhile * best.time_s;
     // While all are slower than what is of interest, nobody knows whether they get better.
     const bool may_improve = std::isinf(best.time_s) && pieces < kPatience;

@@ -54,9 +54,9 @@ auto members(Is<TimeBound> auto& bound) {
   return std::tie(call_s, wire, protocol, ends_s, way_s, certificate);
 }
 auto members(Is<SimulatedPart> auto& simulated) {
-  auto& [engine, end, work, stuck, back_to_back_s, together_s, is_of_kinds, blocks, links,
+  auto& [engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks, links,
          critical_path, critical_steps] = simulated;
-  return std::tie(engine, end, work, stuck, back_to_back_s, together_s, is_of_kinds, blocks, links,
+  return std::tie(engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks, links,
                   critical_path, critical_steps);
 }
 // No scenario is run by several processes, each of which has a time of its own; `interval_s` is

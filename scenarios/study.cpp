@@ -351,7 +351,8 @@ const RunReport* Study::simulated_before(const Query& query, const Prepared& pre
                              query.run.engine != SimEngine::simgrid && !query.run.limits;
   if (!is_simulation || known == prepared.fastest.end()) return nullptr;
   const auto& [chunking, its_runtime, report] = known->second;
-  if (report.simulated->is_of_kinds && !query.only_times) return nullptr;
+  const bool is_of_one = report.simulated->alike_lanes == AlikeLanes::one_simulated;
+  if (is_of_one && !query.only_times) return nullptr;
   return its_runtime == runtime && chunking == prepared.chosen ? &report : nullptr;
 }
 

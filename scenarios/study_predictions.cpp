@@ -116,13 +116,13 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Target target{&machine.runtime(runtime), machine.placement, prepared.rotation.get()};
   // Where lanes of the whole program, or of larger pieces, are not alike, nobody looks again.
-  bool are_alike = true;
+  bool may_be_alike = true;
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
-    options.only_times = are_alike;
+    options.only_times = may_be_alike;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
     RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
-    are_alike = report.simulated->is_of_kinds;
+    may_be_alike = may_be_alike && report.simulated->alike_lanes != AlikeLanes::few;
     for (const LinkUse& link : report.simulated->links) {
       if (link.is_link) met.busy_s = std::max(met.busy_s, link.busy_s);
     }

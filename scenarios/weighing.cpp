@@ -57,9 +57,8 @@ class Weighing {
     }
     bool knows_default = hurries;
     const auto find_default = [&] {
-      if (!std::exchange(knows_default, true)) {
-        plans_.front().first = time_of(default_, kNearBest, true);
-      }
+      if (std::exchange(knows_default, true)) return;
+      plans_.front().first = time_of(default_, has_other_forms(default_) ? kNearBest : 1, true);
     };
     for (const AlgorithmParameter* parameter : open_) {
       if (!parameter->of_plan) continue;
@@ -81,6 +80,18 @@ class Weighing {
       all.back().parameters[parameter.name] = value;
     }
     return all;
+  }
+
+  /// Whether a plan can be written in other ways.
+  bool has_other_forms(const AlgorithmChoice& plan) const {
+    const std::shared_ptr<const Program> usual = by_.program(plan);
+    return std::ranges::any_of(open_, [&](const AlgorithmParameter* parameter) {
+      if (parameter->of_plan) return false;
+      return std::ranges::any_of(with_values(plan, *parameter), [&](const auto& other) {
+        const std::shared_ptr<const Program> program = by_.program(other);
+        return !usual || !program || !same_program(*usual, *program);
+      });
+    });
   }
 
   bool is_possible() const { return best_ && !best_->skipped; }

@@ -119,11 +119,11 @@ double LeastOfPieces::of_chunks_s(std::int64_t chunk_bytes) const {
   return std::max(all_s_, most_s / (1 + kRounding));
 }
 
-LeastTime::LeastTime(const Program& program, const OpGraph& graph, const BlockMap& blocks,
-                     const ShapeNumbers& numbers, OpFlows& flows, double limit_s)
+LeastTime::LeastTime(const Program& program, const BlockMap& blocks, const ShapeNumbers& numbers,
+                     OpFlows& flows, double limit_s)
     : limit_s_(limit_s * (1 + kRounding)),
       numbers_(numbers),
-      tails_s_(program.ops.size()),
+      ops_(program.ops.size()),
       block_left_s_(blocks.shared_blocks()) {
   shapes_.reserve(numbers_.examples().size());
   for (const OpId id : numbers_.examples()) {
@@ -134,17 +134,31 @@ LeastTime::LeastTime(const Program& program, const OpGraph& graph, const BlockMa
     shapes_.push_back({lasts_s, first, static_cast<std::uint32_t>(loads_.size()) - first,
                        blocks.shared_block(op.at, op.lane)});
   }
-  // Ops come after what they wait for. Where one of them does not, as in a file, whatever comes
-  // before it is taken to wait for nothing else: the bound is lower.
-  for (OpId id = static_cast<OpId>(program.ops.size()); id-- > 0;) {
+  std::vector<std::size_t> ops_of(shapes_.size());
+  for (OpId id = 0; id < ops_; ++id) ++ops_of[numbers_.of(id)];
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const auto ops = static_cast<double>(ops_of[i]);
+    for (const Load& load : loads_of(shapes_[i])) left_s_[load.resource] += ops * load.busy_s;
+    const std::uint32_t block = shapes_[i].block;
+    if (block != BlockMap::kNone) block_left_s_[block] += ops * shapes_[i].lasts_s;
+  }
+}
+
+bool LeastTime::is_too_slow() const {
+  const auto is_more = [&](double left_s) { return left_s > limit_s_; };
+  return std::ranges::any_of(left_s_, is_more) || std::ranges::any_of(block_left_s_, is_more);
+}
+
+/// Ops come after what they wait for. Where one of them does not, as in a file, whatever comes
+/// before it is taken to wait for nothing else: the bound is lower.
+void LeastTime::take(const OpGraph& graph) {
+  tails_s_.resize(ops_);
+  for (auto id = static_cast<OpId>(ops_); id-- > 0;) {
     double rest_s = 0;
     for (const OpId next : graph.successors(id)) rest_s = std::max(rest_s, tails_s_[next]);
     const OpId next = graph.next_in_lane(id);
     if (next != OpGraph::kNone) rest_s = std::max(rest_s, tails_s_[next]);
-    const Shape& shape = shape_of(id);
-    tails_s_[id] = shape.lasts_s + rest_s;
-    for (const Load& load : loads_of(shape)) left_s_[load.resource] += load.busy_s;
-    if (shape.block != BlockMap::kNone) block_left_s_[shape.block] += shape.lasts_s;
+    tails_s_[id] = shape_of(id).lasts_s + rest_s;
   }
 }
 

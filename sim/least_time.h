@@ -73,9 +73,13 @@ class LeastTime {
  public:
   /// Refers to the numbers of the shapes. `flows`: of their examples. `limit_s`: what takes longer
   /// is too slow.
-  LeastTime(const Program& program, const OpGraph& graph, const BlockMap& blocks,
-            const ShapeNumbers& numbers, OpFlows& flows, double limit_s);
+  LeastTime(const Program& program, const BlockMap& blocks, const ShapeNumbers& numbers,
+            OpFlows& flows, double limit_s);
 
+  /// Whether it is too slow whatever ops wait for.
+  bool is_too_slow() const;
+  /// What they wait for: before they begin.
+  void take(const OpGraph& graph);
   /// Whether the simulation ends after the limit, now that an op begins: to be told of every op, in
   /// the order of time. `start_s`: when the op starts, `now_s` or later.
   bool is_too_slow(OpId id, double now_s, double start_s);
@@ -103,6 +107,7 @@ class LeastTime {
 
   const double limit_s_;
   const ShapeNumbers& numbers_;
+  const std::size_t ops_;
   std::vector<Shape> shapes_;         ///< by number
   std::vector<Load> loads_;           ///< of all shapes, each as often as there are flows and uses
   std::vector<double> tails_s_;       ///< by op: from its start to the end of what waits for it

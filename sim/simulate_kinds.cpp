@@ -15,6 +15,8 @@ namespace {
 
 /// What it costs to find kinds, an op of the whole program, as SimLimits counts work.
 constexpr std::int64_t kWorkToTell = kWorkPerOp / 2;
+/// The same to find out how much there is to do.
+constexpr std::int64_t kWorkToLook = kWorkPerOp / 10;
 
 /// Many lanes of hardly any ops are simulated as fast as they are told apart.
 bool are_short_lanes(const Simulation& of) {
@@ -25,6 +27,14 @@ bool are_short_lanes(const Simulation& of) {
     lanes += of.graph.moving_lanes(place);
   }
   return lanes > kManyLanes && of.program.ops.size() < kOpsOfLane * lanes;
+}
+
+/// Whether it is known before it begins that it ends too late: then nobody needs to know who is
+/// alike.
+bool is_too_slow(const Simulation& of, OpShapes& shapes) {
+  if (!of.is_limited()) return false;
+  const auto& numbers = shapes.numbers();
+  return LeastTime(of.program, of.blocks, numbers, shapes, of.limit_s()).is_too_slow();
 }
 
 /// Nothing where few lanes are alike.
@@ -53,6 +63,11 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   MachineResources machine(of.program, of.target, of.unit, engine, of.message_bytes);
   MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine);
   OpShapes shapes(of.program, of_ops);
+  if (is_too_slow(of, shapes)) {
+    SimulatedKinds none{{}, static_cast<std::int64_t>(of.program.ops.size()) * kWorkToLook};
+    none.outcome.end = SimEnd::too_slow;
+    return none;
+  }
   const std::optional<OneOfAlike> found = one_of_alike(of, shapes, machine);
   if (!found) return std::nullopt;
 
@@ -66,7 +81,8 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   dispatcher.await(found->landings);
   std::optional<LeastTime> least;
   if (of.is_limited()) {
-    least.emplace(program, graph, of.blocks, numbers, flows, of.limit_s());
+    least.emplace(program, of.blocks, numbers, flows, of.limit_s());
+    least->take(graph);
     dispatcher.give_up_by(*least);
   }
   machine.count_anew();

@@ -135,8 +135,8 @@ std::optional<SimulationOutcome> simulate(const Simulation& of, const std::vecto
                         of.message_bytes, flows.get(), of.unit, engine);
   std::optional<LeastTime> least;
   if (known) {
-    least.emplace(of.program, of.graph, of.blocks, known->shapes.numbers(), known->shapes,
-                  of.limit_s());
+    least.emplace(of.program, of.blocks, known->shapes.numbers(), known->shapes, of.limit_s());
+    least->take(of.graph);
     dispatcher.give_up_by(*least);
   }
   std::optional<CallSpans> spans;
@@ -171,14 +171,16 @@ struct Simulated {
   SimulationOutcome outcome;
   std::string engine;
   std::int64_t work = 0;
-  bool is_of_kinds = false;  ///< SimulatedPart
+  AlikeLanes alike_lanes = AlikeLanes::not_looked_for;
 };
 
 Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
   ClassEngine classes(of.engine_limits());
-  if (may_be_of_kinds(of, starts_s)) {
+  const bool looks = may_be_of_kinds(of, starts_s);
+  if (looks) {
     if (std::optional<SimulatedKinds> done = simulate_kinds(of)) {
-      return {std::move(done->outcome), std::string(classes.name()), done->work, true};
+      return {std::move(done->outcome), std::string(classes.name()), done->work,
+              AlikeLanes::one_simulated};
     }
   }
   FlowEngine& engine = by_simgrid(of.program, of.options) ? simgrid_engine() : classes;
@@ -194,7 +196,8 @@ Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
   while (!outcome) {
     outcome = simulate(of, starts_s, known ? &*known : nullptr, engine, expected);
   }
-  return {std::move(*outcome), std::string(engine.name()), classes.work()};
+  return {std::move(*outcome), std::string(engine.name()), classes.work(),
+          looks ? AlikeLanes::few : AlikeLanes::not_looked_for};
 }
 
 RunReport run_simulation(const Program& program, const Target& target, const RunOptions& options) {
@@ -214,7 +217,7 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.work = done.work;
   simulated.end = outcome.end;
   simulated.stuck = std::move(outcome.stuck);
-  simulated.is_of_kinds = done.is_of_kinds;
+  simulated.alike_lanes = done.alike_lanes;
   if (simulated.end != SimEnd::finished) return report;
   simulated.engine = std::move(done.engine);
   simulated.back_to_back_s = outcome.back_to_back_s;
@@ -225,7 +228,7 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   report.message_bytes = options.size_bytes;
   const bool all_groups = simulation.names.all_groups();
   report.transfers = outcome.history.transfers * (all_groups ? 1 : program.fold.groups);
-  if (!done.is_of_kinds) {
+  if (done.alike_lanes != AlikeLanes::one_simulated) {
     report_critical_path(program, simulation.names, outcome.history, simulated);
   }
   if (options.timeline) report.timeline = timeline(outcome.history);

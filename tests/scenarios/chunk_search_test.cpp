@@ -133,6 +133,15 @@ TEST(ChunkSearch, EndsWhereNothingWorthwhileIsWithinReach) {
   EXPECT_EQ(best.time_s, Pipeline(1000, 1000, 0).search().time_s);
 }
 
+/// 32 pieces take 1100 and 64 take 1050. Of so many, twice the latest gain is all that is hoped
+/// for: 900 and 950, of which only the first is less than 940.
+TEST(ChunkSearch, HopesForLessOfManyPieces) {
+  Pipeline far(1000, 3200, 0);
+  const ChunkChoice given_up = far.search(std::numeric_limits<double>::infinity(), 940);
+  EXPECT_EQ(far.asked(), (std::vector{1, 2, 4, 8, 16, 32, 64}));
+  EXPECT_DOUBLE_EQ(given_up.time_s, 1050);
+}
+
 /// Its busiest link alone takes longer.
 TEST(ChunkSearch, CutsNothingThatIsNotWorthwhile) {
   Pipeline pipeline(100, 1000, 0, 100);

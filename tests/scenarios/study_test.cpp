@@ -322,6 +322,19 @@ TEST_F(StudyTest, OpenParametersAreWeighedForTheMessageAtHand) {
   }
 }
 
+/// Whole trees have a lane for every op, too many to tell them apart; of pieces one of eight GPUs
+/// is simulated.
+TEST_F(StudyTest, PiecesAreToldApartWhereWholeOpsAreNot) {
+  for (const char* const algorithm : {"hierarchical_trees", "optimal:plan=1"}) {
+    Query asked = question("dgx-h100:nodes=64", Collective::allreduce, "kernel");
+    asked.algorithm = algorithm;
+    asked.size_bytes = 1 << 30;
+    asked.only_times = true;
+    const Outcome outcome = study_.ask(asked);
+    EXPECT_EQ(outcome.report.simulated->alike_lanes, AlikeLanes::one_simulated) << algorithm;
+  }
+}
+
 TEST_F(StudyTest, WhereTheFabricJoinsNotAllOtherLinksAreUsed) {
   Query asked = question("dgx1-v100:nodes=2", Collective::broadcast, "kernel");
   asked.algorithm = "optimal:plan=1";

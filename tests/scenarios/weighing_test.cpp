@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ class Weigh : public testing::Test {
   /// \param time_s by fabric and strips
   Prediction weigh_with(const std::function<double(std::int64_t, std::int64_t)>& time_s,
                         double worthwhile_s = std::numeric_limits<double>::infinity()) {
-    const WeighedBy by{.program = [](const AlgorithmChoice&) { return nullptr; },
+    const WeighedBy by{.program = [&](const AlgorithmChoice&) { return program_; },
                        .is_crowded = [](const Program&) { return false; },
                        .predict =
                            [&](const AlgorithmChoice& choice, double its_worthwhile_s) {
@@ -43,6 +44,7 @@ class Weigh : public testing::Test {
   }
 
   std::vector<Asked> asked_;
+  std::shared_ptr<const Program> program_;  ///< of all plans in all forms; null: they differ
 };
 
 /// 2 s are more than 1.15 times as long as 1 s, and how that plan is written does not matter.
@@ -69,6 +71,14 @@ TEST_F(Weigh, EndsOnceOthersAreOutOfReach) {
   EXPECT_DOUBLE_EQ(best.best.time_s, 1);
   ASSERT_EQ(asked_.size(), 2U);
   for (const Asked& one : asked_) EXPECT_DOUBLE_EQ(one.worthwhile_s, 0.575);
+}
+
+/// A plan that is written in one way only matters if it is the fastest itself.
+TEST_F(Weigh, FollowsAPlanWithoutOtherFormsNoFurtherThanItMayWin) {
+  program_ = std::make_shared<const Program>();
+  weigh_with([](std::int64_t, std::int64_t) { return 1.0; }, 0.5);
+  ASSERT_EQ(asked_.size(), 1U);
+  EXPECT_DOUBLE_EQ(asked_[0].worthwhile_s, 0.5);
 }
 
 TEST_F(Weigh, TakesTheDefaultsOfEquallyFastPlans) {

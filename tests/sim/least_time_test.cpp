@@ -100,6 +100,22 @@ TEST(LeastTime, AbandonsWhatBlocksCannotDoInTime) {
   EXPECT_EQ(run_within(machine, program, 1 + 1e-9).simulated->end, SimEnd::finished);
 }
 
+/// Which lanes are alike, nobody asks: that takes half of what it takes to simulate them.
+TEST(LeastTime, AbandonsBeforeLanesAreTold) {
+  const TestMachine machine(switch_machine(17, 1000, 0), two_blocks());
+  const Program program = short_sends();
+  RunOptions options;
+  options.size_bytes = kMessage;
+  options.only_times = true;
+  const RunReport whole = Simulator().run(program, machine.target(), options);
+  EXPECT_EQ(whole.simulated->alike_lanes, AlikeLanes::one_simulated);
+  options.limits = SimLimits{.time_s = 0.9 * whole.time_s};
+  const RunReport abandoned = Simulator().run(program, machine.target(), options);
+  EXPECT_EQ(abandoned.simulated->end, SimEnd::too_slow);
+  const auto ops = static_cast<std::int64_t>(program.ops.size());
+  EXPECT_LT(abandoned.simulated->work, ops * kWorkPerOp / 4);
+}
+
 LeastTimes least_times(const TestMachine& machine, const Program& program,
                        double enough_s = std::numeric_limits<double>::infinity()) {
   RunOptions options;

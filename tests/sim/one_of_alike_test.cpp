@@ -51,9 +51,10 @@ void expect_same_limits(const TestMachine& machine, const Program& program, doub
 bool expect_same(const TestMachine& machine, const Program& program) {
   const RunReport all = run(machine, program, false);
   const RunReport one = run(machine, program, true);
-  EXPECT_FALSE(all.simulated->is_of_kinds);
+  EXPECT_EQ(all.simulated->alike_lanes, AlikeLanes::not_looked_for);
+  const bool is_of_one = one.simulated->alike_lanes == AlikeLanes::one_simulated;
   EXPECT_EQ(one.simulated->end, all.simulated->end);
-  if (all.simulated->end != SimEnd::finished) return one.simulated->is_of_kinds;
+  if (all.simulated->end != SimEnd::finished) return is_of_one;
   const double near_s = 1e-9 * all.time_s;
   EXPECT_NEAR(one.time_s, all.time_s, near_s);
   EXPECT_NEAR(one.simulated->back_to_back_s, all.simulated->back_to_back_s, near_s);
@@ -61,7 +62,7 @@ bool expect_same(const TestMachine& machine, const Program& program) {
   EXPECT_EQ(one.transfers, all.transfers);
   EXPECT_EQ(one.simulated->blocks, all.simulated->blocks);
   expect_same_limits(machine, program, all.time_s);
-  return one.simulated->is_of_kinds;
+  return is_of_one;
 }
 
 /// Rings of all ranks are of one kind, whichever rank they begin at.
