@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -78,6 +79,43 @@ class Composer {
     std::swap(edge.from, edge.to);
     std::ranges::reverse(edge.vertices);
     return edge;
+  }
+
+  /// The edges inside the cell as seen from one of its ranks, parents first and children in turn,
+  /// counted around from their parent: so trees of the cell that are the same, turned, are written
+  /// alike, and their ranks behave alike. Those that hang together with the rank only.
+  std::vector<PackedEdge> hung_at(int root, const std::vector<PackedEdge>& edges) const {
+    std::vector<PackedEdge> result;
+    std::vector<bool> placed(edges.size(), false);
+    std::vector<int> order{root};
+    for (std::size_t next = 0; next < order.size(); ++next) {
+      const int parent = order[next];
+      const auto first = static_cast<std::ptrdiff_t>(result.size());
+      for (std::size_t i = 0; i < edges.size(); ++i) {
+        if (placed[i] || (edges[i].from != parent && edges[i].to != parent)) continue;
+        placed[i] = true;
+        result.push_back(edges[i].from == parent ? edges[i] : turned(edges[i]));
+      }
+      const auto around = [&](const PackedEdge& edge) {
+        return (edge.to - parent + cells_.ranks) % cells_.ranks;
+      };
+      std::ranges::sort(result.begin() + first, result.end(), {}, around);
+      for (auto edge = result.begin() + first; edge != result.end(); ++edge) {
+        order.push_back(edge->to);
+      }
+    }
+    return result;
+  }
+
+  /// The plan with its edges as seen from where it leaves the cell. \pre every rank of the cell
+  /// hangs together with one way out
+  CellPlan hung_at_ways(CellPlan plan) const {
+    std::vector<PackedEdge> inside;
+    for (const PackedEdge& way : plan.out) {
+      std::ranges::copy(hung_at(way.from, plan.inside), std::back_inserter(inside));
+    }
+    plan.inside = std::move(inside);
+    return plan;
   }
 
   /// The edge of a cell as that of another.
@@ -172,7 +210,8 @@ std::optional<Forest> compose_allreduce(const PackingProblem& problem, const Cel
     for (std::size_t i = 0; i < packed.packing.trees.size(); ++i) {
       const std::int64_t weight = packed.whole.weights[i];
       if (weight == 0) continue;
-      const CellPlan plan = composer.take_apart(packed.part, packed.packing.trees[i]);
+      const CellPlan plan =
+          composer.hung_at_ways(composer.take_apart(packed.part, packed.packing.trees[i]));
       for (std::size_t of_two = turn; of_two < std::min(turn + 2, turns.size()); ++of_two) {
         const auto tree = joined(composer, plan, turns[of_two], cells.count());
         if (!tree) return std::nullopt;
@@ -183,22 +222,6 @@ std::optional<Forest> compose_allreduce(const PackingProblem& problem, const Cel
   return forest;
 }
 
-/// The edges inside a cell as seen from one of its ranks, parents first.
-std::vector<PackedEdge> hung_at(int root, const std::vector<PackedEdge>& edges) {
-  std::vector<PackedEdge> result;
-  std::vector<bool> placed(edges.size(), false);
-  std::vector<int> order{root};
-  for (std::size_t next = 0; next < order.size(); ++next) {
-    for (std::size_t i = 0; i < edges.size(); ++i) {
-      if (placed[i] || (edges[i].from != order[next] && edges[i].to != order[next])) continue;
-      placed[i] = true;
-      result.push_back(edges[i].from == order[next] ? edges[i] : Composer::turned(edges[i]));
-      order.push_back(result.back().to);
-    }
-  }
-  return result;
-}
-
 /// The tree of a rank: over its own cell, and from cell to cell, each from where it is entered.
 PlannedTree tree_from(const PackingProblem& problem, const Composer& composer, const CellPlan& plan,
                       int root, const CellTree& over_cells) {
@@ -207,7 +230,7 @@ PlannedTree tree_from(const PackingProblem& problem, const Composer& composer, c
   const auto add = [&](const PackedEdge& edge) {
     tree.edges.push_back({edge.from, edge.to, nodes_passed(problem, edge)});
   };
-  for (const PackedEdge& edge : hung_at(root, plan.inside)) {
+  for (const PackedEdge& edge : composer.hung_at(root, plan.inside)) {
     add(composer.inside(edge, over_cells.top));
   }
   for (const auto& [parent, child] : over_cells.edges) {
@@ -236,9 +259,9 @@ std::vector<WeighedPlan> halves_of_both_ways(const PackingProblem& problem, cons
   std::vector<WeighedPlan> plans;
   for (std::size_t i = 0; i < packed.packing.trees.size(); ++i) {
     if (packed.whole.weights[i] == 0) continue;
-    CellPlan plan = composer.take_apart(packed.part, packed.packing.trees[i]);
+    CellPlan plan =
+        composer.hung_at_ways(composer.take_apart(packed.part, packed.packing.trees[i]));
     for (const PackedEdge& way : plan.out) plan.in.push_back(Composer::turned(way));
-    plan.inside = hung_at(plan.out.front().from, plan.inside);
     plans.push_back({std::move(plan), packed.whole.weights[i]});
   }
   return plans;

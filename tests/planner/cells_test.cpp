@@ -196,6 +196,26 @@ TEST(PlanByCellsOf, AThousandGpus) {
   EXPECT_LE(forest.trees.size(), 16u);
 }
 
+/// Every GPU has a NIC, and the trees of all GPUs of a node are the same, turned: their edges come
+/// in one order, so that GPUs behave alike.
+TEST(PlanByCellsOf, GpusWithANicEachIsTheSameForAll) {
+  const MachineOfCells machine("dgx-h100:nodes=64");
+  const Forest forest = machine.plan(Collective::allreduce);
+  std::map<int, const PlannedTree*> by_root;
+  for (const PlannedTree& tree : forest.trees) by_root[tree.root] = &tree;
+  ASSERT_EQ(by_root.size(), 512U);
+  const auto turned = [](int rank) { return rank / 8 * 8 + (rank + 1) % 8; };
+  for (const auto& [root, tree] : by_root) {
+    const PlannedTree& next = *by_root[turned(root)];
+    ASSERT_TRUE(std::ranges::equal(next.edges, tree->edges,
+                                   [&](const TreeEdge& edge, const TreeEdge& of_tree) {
+                                     return edge.parent == turned(of_tree.parent) &&
+                                            edge.child == turned(of_tree.child);
+                                   }))
+        << root;
+  }
+}
+
 TEST(PlanByCellsOf, TheFirstTreesShareTheNetwork) {
   // Few trees are all that a program is made of: a tree of each NIC, twice.
   const MachineOfCells machine("dgx-h100:nodes=16");
