@@ -38,6 +38,7 @@
 #include "planner/bounds/small_partitions.h"
 #include "planner/forest.h"
 #include "planner/graph/cut_graph.h"
+#include "planner/graph/work_budget.h"
 #include "planner/pack_paths.h"
 #include "planner/packing/demand_packing.h"
 
@@ -45,8 +46,13 @@ namespace espalier {
 namespace {
 
 /// Up to these many ranks the best packing of trees or paths is computed for its prices, and the
-/// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
+/// least cut searched for; above, only natural cuts and partitions are tried. A second or so; many
+/// times that where bandwidths have no common measure: so of more than kMaxUnclassedRanks prices of
+/// classes come first, and if these are found, which is seldom not the best, the search for others
+/// ends early.
 constexpr int kMaxPricedRanks = 64;
+constexpr int kMaxUnclassedRanks = 16;
+constexpr std::int64_t kMaxWorkBesideClasses = kMaxPackingWork / 20;
 constexpr int kMaxCutRanks = 64;
 /// Up to these many, links are told apart for prices of their classes: on a long line, which takes
 /// longest, in about a second.
@@ -305,11 +311,12 @@ void judge_all(Collective collective, int root, const Router& router, const Plac
   judge_natural(graph, {collective, root, partitions}, judge);
   if (partitions) {
     if (in_switches || is_time_up()) return;
-    if (n <= kMaxPricedRanks) {
-      judge_by_prices(router, placement, graph, judge);
-    } else if (n <= kMaxClassedRanks && placement.relays.empty()) {
-      judge_by_classes(router, placement, judge);
-    }
+    const bool may_be_classed =
+        n > kMaxUnclassedRanks && n <= kMaxClassedRanks && placement.relays.empty();
+    const bool is_classed = may_be_classed && judge_by_classes(router, placement, graph, judge);
+    if (n > kMaxPricedRanks || is_time_up()) return;
+    judge_by_prices(router, placement, graph, judge,
+                    is_classed ? kMaxWorkBesideClasses : kMaxPackingWork);
     return;
   }
   const bool searched = n <= kMaxCutRanks && judge_by_flows(graph, collective, root, judge);

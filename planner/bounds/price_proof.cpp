@@ -21,6 +21,8 @@ namespace {
 
 /// Up to these many ranks each is tried as the one that all relays are merged with.
 constexpr int kMaxAdopters = 8;
+/// A partition of more ranks than these has too many names.
+constexpr int kMaxNamedRanks = 64;
 
 /// For every vertex the group of those it reaches over arcs that cost nothing.
 std::vector<int> free_groups(const PackingProblem& problem, const std::vector<Rational>& prices) {
@@ -222,33 +224,47 @@ std::string certificate_of(const PackingProblem& problem, const std::vector<Rati
       rounded_gbps(limit));
 }
 
+/// What prices prove: of no more than kMaxNamedRanks as a partition, where they are those of one.
+struct PriceProof {
+  const std::vector<Rational>& prices;
+  const Rational& limit;  ///< in the problem's unit
+  bool is_complete = true;
+};
+
+void show(const PackingProblem& problem, const PriceProof& proof, const std::vector<int>& adopters,
+          const Topology& topology, const CutGraph& graph, BoundJudge& judge) {
+  const Rational limit = proof.limit * problem.upper_unit;
+  if (graph.ranks() <= kMaxNamedRanks) {
+    const Partition partition =
+        partition_of(problem, free_groups(problem, proof.prices), adopters.size(), topology);
+    const auto parts = static_cast<std::int64_t>(partition.parts.size());
+    const Rational around = partition.around * problem.upper_unit;
+    // Prices of one direction alone can join all ranks into one group, which divides nothing.
+    if (parts > 1 && around / (4 * (parts - 1)) == limit) {
+      std::vector<std::string> names;
+      for (const SiteSet& part : partition.parts) names.push_back(names_of(graph, part));
+      judge.partition(partition.parts, around,
+                      parts == graph.sites() ? "every GPU is a part by itself" : join(names, " | "),
+                      partition.counted);
+      return;
+    }
+  }
+  judge.prices(limit,
+               adoption(graph, adopters) + certificate_of(problem, proof.prices, limit, topology) +
+                   incompleteness(proof.is_complete),
+               by_link(problem, proof.prices, topology));
+}
+
 void judge_adoption(const Router& router, const Placement& placement,
-                    const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge) {
+                    const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge,
+                    std::int64_t max_work) {
   const PackingProblem problem =
       packing_problem(router, placement, LinkUse::both_ways, adopters, MixedSwitches::forward);
   if (!is_connected(problem)) return;
-  const TreePacking packing = pack_spanning_trees(problem);
+  const TreePacking packing = pack_spanning_trees(problem, max_work);
   if (packing.prices.empty()) return;  // the time ran out before there were any
-  const Rational limit = packing.limit * problem.upper_unit;
-
-  const Partition partition = partition_of(problem, free_groups(problem, packing.prices),
-                                           adopters.size(), router.topology());
-  const auto parts = static_cast<std::int64_t>(partition.parts.size());
-  const Rational around = partition.around * problem.upper_unit;
-  // Prices of one direction alone can join all ranks into one group, which divides nothing.
-  if (parts > 1 && around / (4 * (parts - 1)) == limit) {
-    std::vector<std::string> names;
-    for (const SiteSet& part : partition.parts) names.push_back(names_of(graph, part));
-    judge.partition(partition.parts, around,
-                    parts == graph.sites() ? "every GPU is a part by itself" : join(names, " | "),
-                    partition.counted);
-    return;
-  }
-  judge.prices(limit,
-               adoption(graph, adopters) +
-                   certificate_of(problem, packing.prices, limit, router.topology()) +
-                   incompleteness(packing.is_complete),
-               by_link(problem, packing.prices, router.topology()));
+  show(problem, {packing.prices, packing.limit, packing.is_complete}, adopters, router.topology(),
+       graph, judge);
 }
 
 /// What the demands' distances or trees are the least cost of.
@@ -270,27 +286,28 @@ std::string byte_of_every(Collective collective, const std::vector<Demand>& dema
 }  // namespace
 
 void judge_by_prices(const Router& router, const Placement& placement, const CutGraph& graph,
-                     BoundJudge& judge) {
-  if (placement.relays.empty()) return judge_adoption(router, placement, {}, graph, judge);
-  judge_adoption(router, placement, nearest_ranks(router, placement), graph, judge);
+                     BoundJudge& judge, std::int64_t max_work) {
+  const auto judge_with = [&](const std::vector<int>& adopters) {
+    judge_adoption(router, placement, adopters, graph, judge, max_work);
+  };
+  if (placement.relays.empty()) return judge_with({});
+  judge_with(nearest_ranks(router, placement));
   if (graph.ranks() > kMaxAdopters) return;
   for (int rank = 0; rank < graph.ranks(); ++rank) {
-    judge_adoption(router, placement, std::vector<int>(placement.relays.size(), rank), graph,
-                   judge);
+    judge_with(std::vector<int>(placement.relays.size(), rank));
   }
 }
 
-void judge_by_classes(const Router& router, const Placement& placement, BoundJudge& judge) {
+bool judge_by_classes(const Router& router, const Placement& placement, const CutGraph& graph,
+                      BoundJudge& judge) {
   const PackingProblem problem =
       packing_problem(router, placement, LinkUse::both_ways, {}, MixedSwitches::forward);
-  if (!is_connected(problem)) return;
+  if (!is_connected(problem)) return false;
   const auto priced = price_classes(problem, resource_classes(problem));
-  if (!priced) return;
-  const Rational limit = priced->limit * problem.upper_unit;
-  judge.prices(limit,
-               certificate_of(problem, priced->prices, limit, router.topology()) +
-                   incompleteness(priced->is_complete),
-               by_link(problem, priced->prices, router.topology()));
+  if (!priced) return false;
+  show(problem, {priced->prices, priced->limit, priced->is_complete}, {}, router.topology(), graph,
+       judge);
+  return priced->is_complete;
 }
 
 void judge_by_demands(Collective collective, int root, const Router& router,

@@ -167,6 +167,21 @@ TEST(Bounds, PricesAreACertificateWhereNoPartitionIs) {
   EXPECT_EQ(bound("dgx1-v100", Collective::allreduce, {}, LinkScope::all).exact, "1263/14");
 }
 
+/// LL128 leaves 15/16 of every link, bandwidths without a common measure: the search for prices,
+/// link by link, ends before it finds the best, those of classes of links are found at once.
+TEST(Bounds, AreTheSamePartOfAllLinksWhateverThatIs) {
+  const Topology topology = load_topology("dgx-a100:nodes=4");
+  const Profile simple = topology.profile("kernel");
+  const auto bound_under = [&](const Profile& profile) {
+    const Router router(topology, profile, LinkScope::all);
+    return bandwidth_bound(Collective::allreduce, 0, router, place_ranks(router, {}));
+  };
+  const Bound all = bound_under(simple);
+  const Bound part = bound_under(simple.under("ll128"));
+  EXPECT_EQ(part.kind, "partition");
+  EXPECT_NEAR(part.algbw_gbps, all.algbw_gbps * 15 / 16, 1e-6 * all.algbw_gbps);
+}
+
 /// Least capacity out of any vertex set with a rank set's ranks, over its demand: all vertex sets,
 /// one by one. Full-duplex machines only.
 double least_ratio(const Topology& topology, const std::vector<NodeId>& ranks,
