@@ -30,7 +30,10 @@ COMMANDS = [
     "sim --topology switch:n=256 --collective alltoall --algorithm direct --size 256MiB --no-nccl",
     "sim --topology dgx-a100:nodes=16 --collective allgather --algorithm optimal:plan=1 --size 1GiB"
     " --no-nccl",
+    "sim --topology dgx-a100:nodes=4 --size 64MiB",
     "sim --topology dgx-a100:nodes=16 --algorithm nccl --size 1GiB",
+    "sim --topology dgx-h100:nodes=64 --algorithm optimal --size 1GiB",
+    "sim --topology dgx-h100:nodes=128 --algorithm optimal --size 1GiB",
     "sim --topology dgx-h100:nodes=64 --algorithm nccl --size 1GiB",
     "sim --topology dgx-h100:nodes=128 --algorithm ring --size 1GiB --no-nccl",
     "sim --topology dgx-h100:nodes=2048 --algorithm ring --size 1GiB --no-nccl",

@@ -10,6 +10,9 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "core/file.h"
 
@@ -48,6 +51,14 @@ const std::string& program_name() { return called_as(); }
 
 void set_program_name(const char* name) {
   if (name != nullptr && *name != '\0') called_as() = name;
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kMostKept = 512 << 20;
+  mallopt(M_MMAP_THRESHOLD, kMostKept);
+  mallopt(M_TRIM_THRESHOLD, kMostKept);
+#endif
 }
 
 Farewell::Farewell(std::string_view text) {

@@ -151,6 +151,7 @@ std::string farewell(const Arguments& arguments, const std::string& journal) {
 }
 
 int run_run(Arguments& arguments, const Console& console) {
+  keep_freed_memory();
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");
   const std::string claims = arguments.output("--claims");

@@ -4,6 +4,7 @@
 #include "cli/exporting.h"
 #include "cli/nccl_tests_output.h"
 #include "cli/paging.h"
+#include "cli/process.h"
 #include "cli/programs.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
@@ -39,6 +40,7 @@ void explain(const Console& console, Study& study, const std::vector<Query>& que
 }
 
 int run_sim(Arguments& arguments, const Console& console) {
+  keep_freed_memory();
   const Sweep sweep = read_sweep(arguments);
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/paging.h"
+#include "cli/process.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
 #include "cli/trace_output.h"
@@ -183,6 +184,7 @@ TrainingAnswers train_all(const Console& console, Study& study, Simulator& simul
 }
 
 int run_train(Arguments& arguments, const Console& console) {
+  keep_freed_memory();
   const TrainingWords training = read_training(arguments);
   const std::string json = arguments.output("--json");
   const std::string csv = arguments.output("--csv");

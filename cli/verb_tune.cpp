@@ -9,6 +9,7 @@
 
 #include "algorithms/program_file.h"
 #include "cli/paging.h"
+#include "cli/process.h"
 #include "cli/sim_table.h"
 #include "cli/sweep.h"
 #include "cli/table_notes.h"
@@ -164,6 +165,7 @@ ExportTarget read_folder(Arguments& arguments) {
 }
 
 int run_tune(Arguments& arguments, const Console& console) {
+  keep_freed_memory();
   Sweep sweep = read_sweep(arguments);
   std::vector<std::string> candidates = read_candidates(arguments, sweep);
   const std::string output = arguments.output("--output");
