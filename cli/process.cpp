@@ -56,8 +56,8 @@ void set_program_name(const char* name) {
 void keep_freed_memory() {
 #ifdef __GLIBC__
   constexpr int kMostKept = 512 << 20;
-  mallopt(M_MMAP_THRESHOLD, kMostKept);
-  mallopt(M_TRIM_THRESHOLD, kMostKept);
+  // Older ones refuse that much: with the second limit alone, more memory would be mapped anew.
+  if (mallopt(M_MMAP_THRESHOLD, kMostKept) == 1) mallopt(M_TRIM_THRESHOLD, kMostKept);
 #endif
 }
 

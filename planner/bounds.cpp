@@ -46,14 +46,14 @@ namespace espalier {
 namespace {
 
 /// Up to these many ranks the best packing of trees or paths is computed for its prices, and the
-/// least cut searched for; above, only natural cuts and partitions are tried. A second or so; many
-/// times that where bandwidths have no common measure: so of more than kMaxUnclassedRanks prices of
-/// classes come first, and if these are found, which is seldom not the best, the search for others
-/// ends early.
+/// least cut searched for; above, only natural cuts and partitions are tried. A second or so.
 constexpr int kMaxPricedRanks = 64;
+constexpr int kMaxCutRanks = 64;
+/// Above this many ranks prices of classes of links come first. Where these are found, the search
+/// for prices of single links gets a twentieth of its work: they are seldom better, and the whole
+/// search takes twenty seconds where bandwidths have no common measure.
 constexpr int kMaxUnclassedRanks = 16;
 constexpr std::int64_t kMaxWorkBesideClasses = kMaxPackingWork / 20;
-constexpr int kMaxCutRanks = 64;
 /// Up to these many, links are told apart for prices of their classes: on a long line, which takes
 /// longest, in about a second.
 constexpr int kMaxClassedRanks = 2048;

@@ -39,9 +39,9 @@ struct CriticalStep {
 /// How a simulation ended (see SimLimits). Without limits, one that gets stuck is an error.
 enum class SimEnd : std::uint8_t { finished, too_slow, too_costly, stuck };
 
-/// What a simulation made of lanes that behave alike: it did not look for any, as somebody asks for
-/// all of them or there are too many; they are few; or one of each kind was simulated in place of
-/// all.
+/// What a simulation made of lanes that behave alike: it did not look for any, as that was not
+/// allowed or would not have been worth it; it found few; or it simulated one of each kind in
+/// place of all.
 enum class AlikeLanes : std::uint8_t { not_looked_for, few, one_simulated };
 
 /// What only a simulation knows.

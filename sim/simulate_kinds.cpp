@@ -64,7 +64,9 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine);
   OpShapes shapes(of.program, of_ops);
   if (is_too_slow(of, shapes)) {
-    SimulatedKinds none{{}, static_cast<std::int64_t>(of.program.ops.size()) * kWorkToLook};
+    SimulatedKinds none{{},
+                        static_cast<std::int64_t>(of.program.ops.size()) * kWorkToLook,
+                        AlikeLanes::not_looked_for};
     none.outcome.end = SimEnd::too_slow;
     return none;
   }

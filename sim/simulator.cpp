@@ -179,8 +179,7 @@ Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
   const bool looks = may_be_of_kinds(of, starts_s);
   if (looks) {
     if (std::optional<SimulatedKinds> done = simulate_kinds(of)) {
-      return {std::move(done->outcome), std::string(classes.name()), done->work,
-              AlikeLanes::one_simulated};
+      return {std::move(done->outcome), std::string(classes.name()), done->work, done->alike_lanes};
     }
   }
   FlowEngine& engine = by_simgrid(of.program, of.options) ? simgrid_engine() : classes;

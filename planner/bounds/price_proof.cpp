@@ -224,13 +224,14 @@ std::string certificate_of(const PackingProblem& problem, const std::vector<Rati
       rounded_gbps(limit));
 }
 
-/// What prices prove: of no more than kMaxNamedRanks as a partition, where they are those of one.
+/// Prices and the limit that they prove.
 struct PriceProof {
   const std::vector<Rational>& prices;
-  const Rational& limit;  ///< in the problem's unit
-  bool is_complete = true;
+  const Rational& limit;    ///< in the problem's unit
+  bool is_complete = true;  ///< false: the search for better ones ended early
 };
 
+/// Shows it as a partition if the prices are those of one with few enough ranks to name.
 void show(const PackingProblem& problem, const PriceProof& proof, const std::vector<int>& adopters,
           const Topology& topology, const CutGraph& graph, BoundJudge& judge) {
   const Rational limit = proof.limit * problem.upper_unit;

@@ -83,7 +83,7 @@ class Composer {
 
   /// The edges inside the cell as seen from one of its ranks, parents first and children in turn,
   /// counted around from their parent: so trees of the cell that are the same, turned, are written
-  /// alike, and their ranks behave alike. Those that hang together with the rank only.
+  /// alike, and their ranks behave alike. Only edges that are connected to the rank.
   std::vector<PackedEdge> hung_at(int root, const std::vector<PackedEdge>& edges) const {
     std::vector<PackedEdge> result;
     std::vector<bool> placed(edges.size(), false);
@@ -107,13 +107,14 @@ class Composer {
     return result;
   }
 
-  /// The plan with its edges as seen from where it leaves the cell. \pre every rank of the cell
-  /// hangs together with one way out
+  /// The plan with its edges as seen from where it leaves the cell. \pre every rank of the cell is
+  /// connected to exactly one way out
   CellPlan hung_at_ways(CellPlan plan) const {
     std::vector<PackedEdge> inside;
     for (const PackedEdge& way : plan.out) {
       std::ranges::copy(hung_at(way.from, plan.inside), std::back_inserter(inside));
     }
+    CHECK(inside.size() == plan.inside.size());
     plan.inside = std::move(inside);
     return plan;
   }

@@ -142,6 +142,14 @@ TEST(ChunkSearch, HopesForLessOfManyPieces) {
   EXPECT_DOUBLE_EQ(given_up.time_s, 1050);
 }
 
+/// Of 16 pieces four times as much is hoped for: they take 1200 after 1400, and twice 200 less
+/// would not be less than 500; 32 take 1100, for which 900 is all.
+TEST(ChunkSearch, HopesForMoreOfSixteenPieces) {
+  Pipeline pipeline(1000, 3200, 0);
+  pipeline.search(std::numeric_limits<double>::infinity(), 500);
+  EXPECT_EQ(pipeline.asked(), (std::vector{1, 2, 4, 8, 16, 32}));
+}
+
 /// Its busiest link alone takes longer.
 TEST(ChunkSearch, CutsNothingThatIsNotWorthwhile) {
   Pipeline pipeline(100, 1000, 0, 100);

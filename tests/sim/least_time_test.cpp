@@ -114,6 +114,7 @@ TEST(LeastTime, AbandonsBeforeLanesAreTold) {
   EXPECT_EQ(abandoned.simulated->end, SimEnd::too_slow);
   const auto ops = static_cast<std::int64_t>(program.ops.size());
   EXPECT_LT(abandoned.simulated->work, ops * kWorkPerOp / 4);
+  EXPECT_EQ(abandoned.simulated->alike_lanes, AlikeLanes::not_looked_for);
 }
 
 LeastTimes least_times(const TestMachine& machine, const Program& program,
