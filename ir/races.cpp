@@ -11,6 +11,7 @@
 namespace espalier {
 namespace {
 
+constexpr std::size_t kMinSyncs = std::size_t{1} << 8;
 constexpr std::size_t kMaxSyncs = std::size_t{1} << 21;
 /// Entries of which a pair of chains may be any: a line of a cache.
 constexpr std::size_t kBucket = 4;
@@ -35,8 +36,7 @@ RaceChecker::RaceChecker(const Program& program, const LaneChains& lanes,
       steps_left_(kQuickSteps *
                   static_cast<std::int64_t>(order.size() + program.dependencies.size())) {
   for (std::size_t i = 0; i < order.size(); ++i) place_[order[i]] = static_cast<std::uint32_t>(i);
-  const std::size_t pairs = 4 * std::max(program.dependencies.size(), kBucket);
-  syncs_.resize(std::min(std::bit_ceil(pairs), kMaxSyncs));
+  syncs_.resize(kMinSyncs);
 }
 
 const RaceChecker::Sync* RaceChecker::find_sync(std::uint32_t to, std::uint32_t from) const {
@@ -62,11 +62,28 @@ void RaceChecker::visit(OpId op) {
         syncs_[static_cast<std::size_t>(known - syncs_.data())] = now;
       continue;
     }
-    // A pair of chains that is pushed out costs time, never exactness.
-    const std::size_t first = first_in_bucket(to, from);
-    std::size_t place = first;
-    while (place + 1 < first + kBucket && syncs_[place].to != kNone) ++place;
-    syncs_[place] = now;
+    while (!has_room_for(to, from) && syncs_.size() < kMaxSyncs) double_syncs();
+    keep(now);
+  }
+}
+
+bool RaceChecker::has_room_for(std::uint32_t to, std::uint32_t from) const {
+  return syncs_[first_in_bucket(to, from) + kBucket - 1].to == kNone;
+}
+
+/// A pair of chains that is pushed out costs time, never exactness.
+void RaceChecker::keep(const Sync& sync) {
+  const std::size_t first = first_in_bucket(sync.to, sync.from);
+  std::size_t place = first;
+  while (place + 1 < first + kBucket && syncs_[place].to != kNone) ++place;
+  syncs_[place] = sync;
+}
+
+void RaceChecker::double_syncs() {
+  const std::vector<Sync> before = std::move(syncs_);
+  syncs_.assign(2 * before.size(), {});
+  for (const Sync& sync : before) {
+    if (sync.to != kNone) keep(sync);
   }
 }
 

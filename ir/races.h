@@ -72,6 +72,9 @@ class RaceChecker {
   bool soon_before(OpId earlier, OpId later) const;
   const Sync* find_sync(std::uint32_t to, std::uint32_t from) const;
   std::size_t first_in_bucket(std::uint32_t to, std::uint32_t from) const;
+  bool has_room_for(std::uint32_t to, std::uint32_t from) const;
+  void keep(const Sync& sync);
+  void double_syncs();
   void ask(std::uint32_t node, OpId later);
   std::uint32_t node_of(OpId earlier);
   std::uint32_t node_of(const Readers& readers);
@@ -96,7 +99,7 @@ class RaceChecker {
   const std::vector<OpId>& order_;
   const AccessTracker& accesses_;
   std::vector<std::uint32_t> place_;  ///< in the run order, by op
-  std::vector<Sync> syncs_;  ///< a few entries for each hash value: newer ones push out others
+  std::vector<Sync> syncs_;  ///< a few for each hash value: it grows, or newer ones push out others
   std::map<std::pair<Readers, OpId>, bool> settled_;  ///< whether all come before the op for sure
   std::int64_t steps_left_;  ///< that looking for quick answers about readers may take
   std::vector<Node> nodes_;  ///< each after its `next`
