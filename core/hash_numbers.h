@@ -58,7 +58,7 @@ class HashNumbers {
     }
   }
 
-  static constexpr std::size_t kFewest = 64;
+  static constexpr std::size_t kFewest = 16;
   std::vector<Slot> slots_;  ///< a power of two of them, half of them free
   std::uint32_t size_ = 0;
 };

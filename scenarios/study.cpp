@@ -373,7 +373,7 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
   // What `chunk` makes of a right program is right (ir/chunk.cpp), so for a simulation the verdict
   // on the whole one will do. Where data is moved, what moves it is verified itself.
   Cut& verified = simulator_ == &backend_ ? prepared.uncut : cut;
-  if (!verified.verification) verified.verification = verify(*verified.program);
+  if (!verified.verification) verified.verification = cache_->verdicts.of(verified.program);
   outcome.program = cut.program;
   // A timeline names every op that is run.
   const bool is_written_out = query.run.timeline && prepared.groups() > 1;

@@ -23,6 +23,7 @@
 #include "scenarios/chunk_search.h"
 #include "scenarios/folding.h"
 #include "scenarios/study.h"
+#include "scenarios/verdicts.h"
 
 // What a study remembers between queries. Private to this room.
 
@@ -32,7 +33,7 @@ namespace espalier {
 inline constexpr std::size_t kMaxKeptOps = std::size_t{1} << 22;
 /// The same of machines, in nodes and links, but for a few; and what counts as many, for what else
 /// is known of any.
-inline constexpr std::size_t kMaxKeptParts = std::size_t{1} << 18;
+inline constexpr std::size_t kMaxKeptParts = std::size_t{1} << 15;
 inline constexpr std::size_t kPartsOfAny = 256;
 inline constexpr std::size_t kMinKeptMachines = 16;
 
@@ -233,6 +234,7 @@ struct Study::Cache {
   std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
   std::map<BaselineKey, std::optional<Baseline>> baselines;
+  Verdicts verdicts;
 
   /// What `parse_algorithm` makes of a word, read once.
   const AlgorithmChoice& choice(const std::string& algorithm) {
