@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "core/check.h"
 #include "core/words.h"
@@ -101,10 +102,11 @@ std::optional<NodeId> Topology::find(std::string_view node_name) const {
 
 namespace {
 
-/// The profile of that name, or of that file. Throws Error{usage} with did-you-mean, Error{input}
-/// for a file that is wrong.
-Profile find_profile(const Topology& machine, const std::string& runtime) {
-  if (names_profile_file(runtime)) return read_profile_file(runtime, machine);
+/// The profile of that name, or of that file, which is read into `of_file`. Throws Error{usage}
+/// with did-you-mean, Error{input} for a file that is wrong.
+const Profile& find_profile(const Topology& machine, const std::string& runtime,
+                            std::optional<Profile>& of_file) {
+  if (names_profile_file(runtime)) return of_file.emplace(read_profile_file(runtime, machine));
   if (const auto found = profile_here(machine, runtime); found != machine.profiles.end()) {
     return found->second;
   }
@@ -118,7 +120,8 @@ Profile find_profile(const Topology& machine, const std::string& runtime) {
 
 Profile Topology::profile(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  Profile profile = find_profile(*this, word.runtime);
+  std::optional<Profile> of_file;
+  const Profile& profile = find_profile(*this, word.runtime, of_file);
   std::vector<std::string> protocols;
   for (const Protocol& protocol : profile.protocols) protocols.push_back(protocol.name);
   if (!word.protocol.empty()) {
@@ -135,19 +138,21 @@ Profile Topology::profile(const std::string& spec) const {
 }
 
 bool Topology::is_like(const std::string& profile, const std::string& other) const {
-  const std::string here = find_profile(*this, other).name;
-  Profile one = find_profile(*this, profile);
-  while (one.name != other && one.name != here) {
-    const auto known = profiles.find(one.like);
+  std::optional<Profile> of_file, other_of_file;
+  const std::string& here = find_profile(*this, other, other_of_file).name;
+  const Profile* one = &find_profile(*this, profile, of_file);
+  while (one->name != other && one->name != here) {
+    const auto known = profiles.find(one->like);
     if (known == profiles.end()) return false;
-    one = known->second;
+    one = &known->second;
   }
   return true;
 }
 
 std::vector<std::string> Topology::open_profiles(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
-  const Profile profile = find_profile(*this, word.runtime);
+  std::optional<Profile> of_file;
+  const Profile& profile = find_profile(*this, word.runtime, of_file);
   if (!word.protocol.empty() || profile.protocols.empty()) return {spec};
   std::vector<std::string> specs;
   for (const Protocol& protocol : profile.protocols) {
