@@ -80,9 +80,11 @@ Contract contract_of(const BuildRequest& request) {
 
 /// Every rank begins with the next one. Several ops at once that share links in changing company
 /// make roundings grow: two orders of the same ops then differ by percents, and so would a group
-/// from all.
+/// from all. Where all of them begin at once, nobody joins later.
 std::vector<Fold> fold_direct(const BuildRequest& request) {
-  if (info(request.collective).rooted || request.parameter("at_once") > 1) return {};
+  const std::int64_t at_once = request.parameter("at_once");
+  const bool are_several = at_once > 1 && at_once < request.ranks - 1;
+  if (info(request.collective).rooted || are_several) return {};
   return all_turned_by_blocks(contract_of(request), request.ranks);
 }
 

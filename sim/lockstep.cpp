@@ -5,17 +5,22 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "core/hash.h"
 #include "core/hash_numbers.h"
 #include "ir/lane_numbers.h"
+#include "run/transfer_key.h"
 
 namespace espalier {
 namespace {
+
+template <class Value>
+void keep_one_of_each(std::vector<Value>& values) {
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
 
 /// Who reads over a link: a place; of a folded program, the one of the group so many before its
 /// own.
@@ -23,9 +28,15 @@ using Reader = std::pair<PlaceId, int>;
 
 /// How ops read several peers: at one place, from the same ones in the same order, by the same way.
 struct Reading {
+  /// How often which link, for a byte of each peer.
+  struct Use {
+    MachineResources::Passed link;
+    int times = 0;
+  };
   const Op* example = nullptr;
   int peers = 0;
-  std::map<ResourceId, int> uses;  ///< how often which links, for a byte of each
+  std::vector<Use> uses;
+  std::size_t sharing = 1;  ///< the most that read over one of the links, but no more than peers
 };
 
 /// The readings of a program, each looked at once for all pieces that an op is cut into; and who
@@ -37,8 +48,10 @@ class Readings {
   Readings(const Program& program, MachineResources& machine)
       : program_(program), machine_(machine) {
     for (const Op& op : program.ops) {
-      if (reads(op)) number_of(op);
+      if (reads(op)) number_by_op_.push_back(number_of(op));
     }
+    for (auto& readers : readers_) keep_one_of_each(readers);
+    for (Reading& reading : all_) reading.sharing = sharing(reading);
   }
 
   /// Whether it may read several peers.
@@ -49,25 +62,25 @@ class Readings {
   /// Whether any op reads several peers.
   bool any() const { return !readers_.empty(); }
 
-  /// Null of one that reads only one beside its own place. \pre reads
-  const Reading* of(const Op& op) {
-    const Reading& reading = all_[number_of(op)];
+  /// Of the program's ops that may read several peers, the one so far on; null of one that reads
+  /// only one beside its own place.
+  const Reading* of(std::size_t turn) const {
+    const Reading& reading = all_[number_by_op_[turn]];
     return reading.peers < 2 ? nullptr : &reading;
   }
 
-  /// The most that read over one of the links.
+ private:
   std::size_t sharing(const Reading& reading) const {
     std::size_t most = 1;
-    for (const auto& [link, uses] : reading.uses) {
-      const Readers& readers = readers_.at(link);
-      const auto count = static_cast<double>(readers.known.size()) / readers.per_group;
+    if (reading.peers < 2) return most;
+    for (const Reading::Use& use : reading.uses) {
+      const auto count = static_cast<double>(readers_[use.link.link].size()) / use.link.per_group;
       most = std::max(most, static_cast<std::size_t>(std::lround(count)));
     }
     return std::min(most, static_cast<std::size_t>(reading.peers));
   }
 
- private:
-  std::size_t number_of(const Op& op) {
+  std::uint32_t number_of(const Op& op) {
     const std::uint32_t number = numbers_.number(
         hash_of(op), [&](std::uint32_t known) { return is_same(*all_[known].example, op); });
     if (number == all_.size()) add(op);
@@ -75,23 +88,32 @@ class Readings {
   }
 
   void add(const Op& op) {
-    Reading& reading = all_.emplace_back(Reading{&op, 0, {}});
-    std::set<MachineResources::Passed> passed;
+    Reading& reading = all_.emplace_back(Reading{&op, 0, {}, 1});
+    std::vector<MachineResources::Passed> passed;
     for (const Operand& source : program_.sources_of(op)) {
       if (source.place == op.at) continue;
       ++reading.peers;
-      for (const ResourceId link : machine_.path(source.place, op.at, op.via).resources) {
-        ++reading.uses[link];
-      }
-      for (const auto& one : machine_.links_passed(source.place, op.at, op.via)) {
-        passed.insert(one);
-      }
+      const auto& links = passed_from(source.place, op);
+      passed.insert(passed.end(), links.begin(), links.end());
     }
     if (reading.peers < 2) return;
-    for (const auto& [link, moves, per_group] : passed) {
-      readers_[link].per_group = per_group;
-      readers_[link].known.insert({op.at, moves});
+    std::ranges::sort(passed);
+    for (const MachineResources::Passed& link : passed) {
+      if (reading.uses.empty() || reading.uses.back().link != link) reading.uses.push_back({link});
+      ++reading.uses.back().times;
     }
+    readers_.resize(std::max(readers_.size(), machine_.resources()));
+    for (const Reading::Use& use : reading.uses) {
+      readers_[use.link.link].emplace_back(op.at, use.link.moves);
+    }
+  }
+
+  const std::vector<MachineResources::Passed>& passed_from(PlaceId source, const Op& op) {
+    const std::uint32_t number = ways_.number(transfer_key(source, op.at, op.via));
+    if (number == passed_.size()) {
+      passed_.push_back(machine_.links_passed(source, op.at, op.via));
+    }
+    return passed_[number];
   }
 
   std::uint64_t hash_of(const Op& op) const {
@@ -112,13 +134,11 @@ class Readings {
   const Program& program_;
   MachineResources& machine_;
   std::vector<Reading> all_;
-  HashNumbers numbers_;  ///< of readings
-  /// Each stands for those of all groups, among which its links are shared out.
-  struct Readers {
-    std::set<Reader> known;
-    double per_group = 1;
-  };
-  std::map<ResourceId, Readers> readers_;  ///< by link
+  HashNumbers numbers_;                      ///< of readings
+  std::vector<std::uint32_t> number_by_op_;  ///< of those that may read several peers
+  HashNumbers ways_;
+  std::vector<std::vector<MachineResources::Passed>> passed_;  ///< by way
+  std::vector<std::vector<Reader>> readers_;  ///< by link: in a folded program, by all like it
 };
 
 }  // namespace
@@ -130,21 +150,22 @@ Lockstep::Lockstep(const Program& program, double units, double bytes_per_unit,
   if (!readings.any()) return;
   LaneNumbers lanes;
   std::vector<double> read;  // units so far, by lane
+  std::size_t turn = 0;      // of those that may read several peers
   for (const Op& op : program.ops) {
     if (!Readings::reads(op)) continue;
+    const Reading* const reading = readings.of(turn++);
     const std::uint32_t lane = lanes.number(op.at, op.lane);
     if (read.size() < lanes.size()) read.resize(lanes.size());
-    if (read[lane] >= units) continue;
-    const Reading* const reading = readings.of(op);
-    if (reading == nullptr) continue;
+    if (read[lane] >= units || reading == nullptr) continue;
     const double here = std::min(units - read[lane], static_cast<double>(op.length));
     read[lane] += op.length;
+    if (reading->sharing < 2) continue;
     double at_once_s = 0;
-    for (const auto& [link, uses] : reading->uses) {
-      at_once_s = std::max(at_once_s, uses * here * bytes_per_unit / machine.bytes_per_s(link));
+    for (const auto& [link, times] : reading->uses) {
+      const double bytes_per_s = machine.bytes_per_s(link.link) / link.per_group;
+      at_once_s = std::max(at_once_s, times * here * bytes_per_unit / bytes_per_s);
     }
-    const std::size_t sharing = readings.sharing(*reading);
-    if (sharing > 1) delays_s_[&op] = static_cast<double>(sharing - 1) * at_once_s;
+    delays_s_[&op] = static_cast<double>(reading->sharing - 1) * at_once_s;
   }
 }
 

@@ -160,10 +160,12 @@ std::vector<MachineResources::Passed> MachineResources::links_passed(PlaceId fro
   const Rotation* const rotation = target_.rotation;
   std::vector<Passed> passed;
   for (const Hop& hop : route_of(from, to, via).hops) {
-    Passed& one = passed.emplace_back(Passed{.link = of_hop(hop)});
-    if (rotation == nullptr) continue;
-    one.moves = rotation->moves(hop);
-    one.per_group = rotation->per_group(hop);
+    const Passed one = {.link = of_hop(hop),
+                        .moves = rotation == nullptr ? 0 : rotation->moves(hop),
+                        .per_group = rotation == nullptr ? 1 : rotation->per_group(hop)};
+    const bool is_shared = router_.topology().link(hop.link).duplex == Duplex::shared;
+    if (is_shared && !passed.empty() && passed.back().link == one.link) continue;  // see made_of
+    passed.push_back(one);
   }
   return passed;
 }

@@ -181,6 +181,12 @@ INSTANTIATE_TEST_SUITE_P(
                  false, 8},
         Question{"dgx-h100:nodes=32", "kernel:ll128", "nccl_rings", kReducescatter, false, 8},
         Question{"gb200-nvl72:nodes=4", "kernel:simple", "ring", kAllreduce, false, 4},
+        // All peers at once, and read in lockstep over links of several groups.
+        Question{"switch:n=12", "kernel", "direct:at_once=11", Collective::alltoall, false, 1},
+        Question{"ring:n=13,forward=1", "ideal", "direct:at_once=64", kAllgather, true, 1},
+        Question{"ring:n=13,forward=1", "kernel:simple", "direct:at_once=12", kReducescatter, false,
+                 1},
+        Question{"dgx-a100:nodes=3", "kernel:ll", "direct:at_once=64", kReducescatter, false, 8},
         Question{"switch:n=257", "ideal", "ring", kAllgather, false, 1},
         Question{"ring:n=1024,half=1", "ideal", "ring", kAllreduce, true, 1},
         Question{"switch:n=12", "ideal", "direct:at_once=1", kAllgather, true, 1},
