@@ -28,6 +28,8 @@ COMMANDS = [
     "sim --topology ring:n=2048,gbps=50,latency_us=0.5,gpu0-gpu1.gbps=x0.5 --algorithm ring"
     " --size 1GiB --chunk 0 --profile ideal --no-nccl",
     "sim --topology switch:n=256 --collective alltoall --algorithm direct --size 256MiB --no-nccl",
+    "sim --topology switch:n=256 --collective alltoall --algorithm direct:at_once=255 --size 256MiB"
+    " --no-nccl",
     "sim --topology dgx-a100:nodes=16 --collective allgather --algorithm optimal:plan=1 --size 1GiB"
     " --no-nccl",
     "sim --topology dgx-a100:nodes=4 --size 64MiB",

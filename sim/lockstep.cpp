@@ -97,7 +97,7 @@ class Readings {
       passed.insert(passed.end(), links.begin(), links.end());
     }
     if (reading.peers < 2) return;
-    std::ranges::sort(passed);
+    std::ranges::sort(passed, {}, [](const auto& one) { return std::pair(one.link, one.moves); });
     for (const MachineResources::Passed& link : passed) {
       if (reading.uses.empty() || reading.uses.back().link != link) reading.uses.push_back({link});
       ++reading.uses.back().times;

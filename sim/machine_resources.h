@@ -52,7 +52,7 @@ class MachineResources {
     ResourceId link = kNoResource;
     int moves = 0;         ///< after how many groups' moves the first one's is the one passed
     double per_group = 1;  ///< see Rotation
-    auto operator<=>(const Passed&) const = default;
+    bool operator==(const Passed&) const = default;
   };
   std::vector<Passed> links_passed(PlaceId from, PlaceId to, int via);
   /// From a GPU to a switch, or back. \pre the switch carries out ops of this place (R10)
