@@ -323,6 +323,11 @@ std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildR
       *count / 1e6, kMostOps / 1e6);
 }
 
+bool folds_when_cut(const AlgorithmChoice& choice) {
+  const auto& asks = choice.algorithm->folds_when_cut;
+  return asks == nullptr || asks(choice);
+}
+
 std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request) {
   const Algorithm& algorithm = *choice.algorithm;
   const bool may = !choice.file && algorithm.folds != nullptr;

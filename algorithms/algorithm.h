@@ -96,6 +96,8 @@ struct LibraryCall {
   BlockUse blocks;
 };
 
+struct AlgorithmChoice;
+
 /// One algorithm: what it is, which collectives it supports, how it builds programs. One record per
 /// file in algorithms/.
 struct Algorithm {
@@ -123,7 +125,9 @@ struct Algorithm {
   /// (topologies/rotation.h), the way with the most groups first. `build` then respects
   /// BuildRequest::fold. Null where no program of it folds.
   std::vector<Fold> (*folds)(const BuildRequest& request) = nullptr;
-  /// The same of an algorithm that plans first.
+  /// Whether a program that folds does so when it is cut into chunks, too. Null: it does.
+  bool (*folds_when_cut)(const AlgorithmChoice& choice) = nullptr;
+  /// What `folds` is, of an algorithm that plans first.
   std::vector<Fold> (*folds_of_plan)(const BuildRequest& request, const Forest& forest) = nullptr;
   /// Groups do the same on every machine, also where they are not alike: what ranks do depends on
   /// nothing else, or was compared rank by rank.
@@ -190,6 +194,8 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
 std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildRequest& request);
 /// About how many ops it has; nothing where its algorithm does not say.
 std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request);
+/// Whether the program may fold when it is cut into chunks (Algorithm::folds_when_cut).
+bool folds_when_cut(const AlgorithmChoice& choice);
 /// How the program may fold (Algorithm::folds), for `request.fold`.
 std::vector<Fold> folds(const AlgorithmChoice& choice, BuildRequest request);
 /// The same of one that follows trees (Algorithm::folds_of_plan).

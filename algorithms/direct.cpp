@@ -80,12 +80,18 @@ Contract contract_of(const BuildRequest& request) {
 
 /// Every rank begins with the next one. Several ops at once that share links in changing company
 /// make roundings grow: two orders of the same ops then differ by percents, and so would a group
-/// from all. Where all of them begin at once, nobody joins later.
+/// from all. Where all of them begin at once nobody joins later, unless they are cut: a piece
+/// begins when the one before it has ended.
 std::vector<Fold> fold_direct(const BuildRequest& request) {
   const std::int64_t at_once = request.parameter("at_once");
   const bool are_several = at_once > 1 && at_once < request.ranks - 1;
   if (info(request.collective).rooted || are_several) return {};
   return all_turned_by_blocks(contract_of(request), request.ranks);
+}
+
+bool folds_direct_when_cut(const AlgorithmChoice& choice) {
+  const auto at_once = choice.parameters.find("at_once");
+  return at_once != choice.parameters.end() && at_once->second == 1;
 }
 
 Program build_direct(const BuildRequest& request) {
@@ -142,6 +148,7 @@ const Algorithm& direct_algorithm() {
       .parameters = {at_once_parameter()},
       .max_ranks = kMaxQuadraticRanks,
       .folds = fold_direct,
+      .folds_when_cut = folds_direct_when_cut,
       .build = build_direct};
   return algorithm;
 }

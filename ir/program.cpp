@@ -10,7 +10,8 @@ bool same_op(const Program& a, const Op& x, const Program& b, const Op& y) {
   if (x.kind != y.kind || x.at != y.at || x.lane != y.lane) return false;
   if ((x.via < 0) != (y.via < 0) || (x.via >= 0 && a.vias[x.via] != b.vias[y.via])) return false;
   if (!std::ranges::equal(a.dependencies_of(x), b.dependencies_of(y))) return false;
-  if (a.fold.is_folded() && x.dep_begin != y.dep_begin) return false;  // Fold::dependency_groups
+  // Fold::dependency_groups, which are equal, go by the places of dependencies.
+  if (a.fold.is_folded() && x.dep_begin != y.dep_begin) return false;
   if (x.kind != OpKind::combine) return a.duration_s(x) == b.duration_s(y);
   return x.dst == y.dst && x.length == y.length && x.in_switch == y.in_switch &&
          std::ranges::equal(a.sources_of(x), b.sources_of(y)) &&

@@ -195,7 +195,8 @@ struct PlaceNumber {
 /// as a relay if there are relays, and as a host memory otherwise.
 PlaceNumber place_number(const Program& program, PlaceId place);
 
-/// Structural equality, lines aside: what the text form must preserve.
+/// Structural equality, lines aside: what the text form must preserve, which folded programs have
+/// none of. \pre what ops refer to is there
 bool same_program(const Program& a, const Program& b);
 
 }  // namespace espalier

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kMinSyncs = std::size_t{1} << 8;
 constexpr std::size_t kMaxSyncs = std::size_t{1} << 21;
+/// It has no more than so many times the entries that are used.
+constexpr std::size_t kMinUsed = 8;
 /// Entries of which a pair of chains may be any: a line of a cache.
 constexpr std::size_t kBucket = 4;
 /// Lists up to this length are looked at reader by reader and not remembered.
@@ -62,13 +64,19 @@ void RaceChecker::visit(OpId op) {
         syncs_[static_cast<std::size_t>(known - syncs_.data())] = now;
       continue;
     }
-    while (!has_room_for(to, from) && syncs_.size() < kMaxSyncs) double_syncs();
+    while (!has_room_for(to, from) && is_worth_doubling()) double_syncs();
     keep(now);
+    ++kept_;
   }
 }
 
 bool RaceChecker::has_room_for(std::uint32_t to, std::uint32_t from) const {
   return syncs_[first_in_bucket(to, from) + kBucket - 1].to == kNone;
+}
+
+/// Chance fills single buckets of a large table long before the others.
+bool RaceChecker::is_worth_doubling() const {
+  return syncs_.size() < kMaxSyncs && kMinUsed * kept_ >= syncs_.size();
 }
 
 /// A pair of chains that is pushed out costs time, never exactness.

@@ -74,6 +74,7 @@ class RaceChecker {
   std::size_t first_in_bucket(std::uint32_t to, std::uint32_t from) const;
   bool has_room_for(std::uint32_t to, std::uint32_t from) const;
   void keep(const Sync& sync);
+  bool is_worth_doubling() const;
   void double_syncs();
   void ask(std::uint32_t node, OpId later);
   std::uint32_t node_of(OpId earlier);
@@ -100,6 +101,7 @@ class RaceChecker {
   const AccessTracker& accesses_;
   std::vector<std::uint32_t> place_;  ///< in the run order, by op
   std::vector<Sync> syncs_;  ///< a few for each hash value: it grows, or newer ones push out others
+  std::size_t kept_ = 0;     ///< pairs of chains, those pushed out among them
   std::map<std::pair<Readers, OpId>, bool> settled_;  ///< whether all come before the op for sure
   std::int64_t steps_left_;  ///< that looking for quick answers about readers may take
   std::vector<Node> nodes_;  ///< each after its `next`

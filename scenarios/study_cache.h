@@ -33,7 +33,7 @@ namespace espalier {
 inline constexpr std::size_t kMaxKeptOps = std::size_t{1} << 22;
 /// The same of machines, in nodes and links, but for a few; and what counts as many, for what else
 /// is known of any.
-inline constexpr std::size_t kMaxKeptParts = std::size_t{1} << 15;
+inline constexpr std::size_t kMaxKeptParts = std::size_t{1} << 16;
 inline constexpr std::size_t kPartsOfAny = 256;
 inline constexpr std::size_t kMinKeptMachines = 16;
 
@@ -249,6 +249,8 @@ struct Study::Cache {
   /// written out for all groups (unfold).
   bool may_fold(const Query& query) {
     const bool is_planned = choice(query.algorithm).algorithm->folds_of_plan != nullptr;
+    const bool is_cut = query.chunk_bytes.value_or(0) > 0;
+    if (is_cut && !folds_when_cut(choice(query.algorithm))) return false;
     return is_simulated && query.may_fold && query.run.engine != SimEngine::simgrid &&
            !(query.run.timeline && is_planned);
   }

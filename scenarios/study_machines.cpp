@@ -103,11 +103,10 @@ Machine Study::make(const Query& query) {
                 "leave the protocol open, or name another one");
   }
   for (const std::string& open : made.topology->open_profiles(query.profile)) {
-    Profile profile = made.topology->profile(open);
+    const Profile profile = made.topology->profile(open);
     if (profile.protocol.name == made.router->profile().protocol.name) continue;
     if (lacking_gpu(profile.protocol, *made.topology, made.placement)) continue;
-    made.other_runtimes.push_back(
-        std::make_unique<Router>(*made.topology, std::move(profile), query.links));
+    made.other_runtimes.push_back(std::make_unique<Router>(*made.topology, profile, query.links));
   }
   require_connected(made, query);
   return made;

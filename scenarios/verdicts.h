@@ -10,12 +10,15 @@
 
 namespace espalier {
 
-/// Verdicts on right programs: what is asked about ever other machines is mostly answered by the
-/// same few programs. Kept are the latest, if they are not large.
+/// Verdicts on right programs: questions about one machine after another are mostly answered by the
+/// same few programs. Kept are the latest, of a quarter of a million ops together at most, whatever
+/// else a study forgets.
 class Verdicts {
  public:
-  /// What `verify` says of the program.
+  /// What `verify` says of the program. \pre it was built, or cut from one that was
   Verification of(const std::shared_ptr<const Program>& program);
+
+  std::size_t programs() const { return known_.size(); }
 
  private:
   struct Known {

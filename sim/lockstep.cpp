@@ -62,8 +62,8 @@ class Readings {
   /// Whether any op reads several peers.
   bool any() const { return !readers_.empty(); }
 
-  /// Of the program's ops that may read several peers, the one so far on; null of one that reads
-  /// only one beside its own place.
+  /// Of the op for which `reads` holds so many ops after the first such one; null of one that reads
+  /// only one peer beside its own place.
   const Reading* of(std::size_t turn) const {
     const Reading& reading = all_[number_by_op_[turn]];
     return reading.peers < 2 ? nullptr : &reading;
@@ -88,7 +88,7 @@ class Readings {
   }
 
   void add(const Op& op) {
-    Reading& reading = all_.emplace_back(Reading{&op, 0, {}, 1});
+    Reading& reading = all_.emplace_back(Reading{.example = &op});
     std::vector<MachineResources::Passed> passed;
     for (const Operand& source : program_.sources_of(op)) {
       if (source.place == op.at) continue;

@@ -164,7 +164,8 @@ std::vector<MachineResources::Passed> MachineResources::links_passed(PlaceId fro
                         .moves = rotation == nullptr ? 0 : rotation->moves(hop),
                         .per_group = rotation == nullptr ? 1 : rotation->per_group(hop)};
     const bool is_shared = router_.topology().link(hop.link).duplex == Duplex::shared;
-    if (is_shared && !passed.empty() && passed.back().link == one.link) continue;  // see made_of
+    // As in made_of. With a rotation there is none (Rotation::find), so that moves are none either.
+    if (is_shared && !passed.empty() && passed.back().link == one.link) continue;
     passed.push_back(one);
   }
   return passed;

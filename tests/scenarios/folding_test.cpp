@@ -134,7 +134,7 @@ TEST_P(Folded, TakesAsLongAsAllRanks) {
   for (const std::int64_t size_bytes : {std::int64_t{8}, std::int64_t{7919}, 4 * kMib, 64 * kMib}) {
     expect_alike(whole, folded, size_bytes);
   }
-  if (!may_be_cut(folded)) return;
+  if (!may_be_cut(folded) || !folds_when_cut(choice_)) return;
   const Chunking pieces{.split = 3, .piece_units = 1};
   const Program cut = chunk(folded, pieces);
   EXPECT_TRUE(verify(cut).ok());
@@ -672,6 +672,26 @@ TEST_F(FoldingOfFewAlone, IsNotWhereLanesBeginWithHalvesInSomeGroupsOnly) {
   EXPECT_FALSE(study.ask(query).program->fold.is_folded());
   query.topology = "dgx2:nodes=3";
   EXPECT_TRUE(study.ask(query).program->fold.is_folded());
+}
+
+/// Pieces begin when those before them have ended, and then share links in changing company.
+TEST_F(FoldingOfFewAlone, OfAllPeersAtOnceIsOfWholeMessagesOnly) {
+  query.topology = "dgx-h100:nodes=6";
+  query.collective = Collective::alltoall;
+  query.size_bytes = 16 * kMib;
+  for (const auto& [at_once, chunk_bytes, is_folded] :
+       {std::tuple(47, 0, true), std::tuple(47, 64 * 1024, false), std::tuple(46, 0, false),
+        std::tuple(1, 64 * 1024, true)}) {
+    query.algorithm = fmt::format("direct:at_once={}", at_once);
+    query.chunk_bytes = chunk_bytes;
+    query.may_fold = true;
+    const Outcome outcome = study.ask(query);
+    ASSERT_TRUE(outcome.ran());
+    EXPECT_EQ(outcome.program->fold.is_folded(), is_folded) << at_once << ' ' << chunk_bytes;
+    query.may_fold = false;
+    const double whole_s = study.ask(query).report.time_s;
+    EXPECT_NEAR(outcome.report.time_s, whole_s, 1e-9 * whole_s) << at_once << ' ' << chunk_bytes;
+  }
 }
 
 /// Of many machines, switches add up and hand out while rings bring what comes next: a message

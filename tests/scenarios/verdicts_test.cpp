@@ -29,6 +29,8 @@ TEST(Verdicts, AreThoseOfTheVerifier) {
       const Verification found = verdicts.of(shared(mutant.program));
       EXPECT_EQ(found.ok(), expected.ok()) << mutant.kind;
       EXPECT_EQ(found.order_consistent, expected.order_consistent) << mutant.kind;
+      EXPECT_EQ(found.proof, expected.proof) << mutant.kind;
+      EXPECT_EQ(found.combines_in_switch, expected.combines_in_switch) << mutant.kind;
       wrong += expected.ok() ? 0 : 1;
     }
     EXPECT_GT(wrong, 100);
@@ -74,8 +76,16 @@ TEST(Verdicts, ForgetTheEarliest) {
   for (int round = 0; round < 2; ++round) {
     for (int ranks = 2; ranks < 40; ++ranks) {
       EXPECT_TRUE(verdicts.of(shared(ring_allreduce(ranks, false))).ok()) << ranks;
+      const std::size_t known = verdicts.programs();
+      EXPECT_LE(known, 16U);
+      EXPECT_TRUE(verdicts.of(shared(ring_allreduce(ranks, false))).ok()) << ranks;
+      EXPECT_EQ(verdicts.programs(), known) << ranks;
     }
   }
+  EXPECT_EQ(verdicts.programs(), 16U);
+  // 2 x 362 steps of 363 ranks: more ops than are kept.
+  EXPECT_TRUE(verdicts.of(shared(ring_allreduce(363, false))).ok());
+  EXPECT_EQ(verdicts.programs(), 16U);
 }
 
 }  // namespace
