@@ -43,6 +43,7 @@ COMMANDS = [
     "sim --topology dgx-h100:nodes=2048 --algorithm nccl --size 1GiB",
     "sim --topology dgx-h100:nodes=2048 --algorithm nccl --size 1MiB",
     "sim --topology dgx-h100:nodes=2048 --collective allgather --algorithm nccl --size 1GiB",
+    f"run {os.path.dirname(os.path.abspath(__file__))}/sweep.yaml --jobs 2",
     "plan --topology dgx-h100:nodes=64",
     "plan --topology full:n=128",
     "plan --topology torus:x=8,y=8,z=8",

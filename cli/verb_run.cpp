@@ -157,8 +157,7 @@ int run_run(Arguments& arguments, const Console& console) {
   const std::string claims = arguments.output("--claims");
   const std::string validation = arguments.output("--validation");
   const std::string html = arguments.output("--html");
-  ScenarioOptions options;
-  SweepOptions& sweep = options.sweep;
+  SweepOptions sweep;
   sweep.jobs = read_jobs(arguments);
   sweep.budget_s = read_budget_s(arguments);
   sweep.journal = read_journal_name(arguments);
@@ -172,7 +171,7 @@ int run_run(Arguments& arguments, const Console& console) {
                            "run all shards and then the whole with --merge");
     }
   }
-  options.keep_details = !json.empty();
+  sweep.keep_details = !json.empty();
   ScenarioView view;
   view.print = arguments.prints_text();
   view.links = static_cast<int>(arguments.integer("--show-links", 0, 1'000'000));
@@ -191,7 +190,7 @@ int run_run(Arguments& arguments, const Console& console) {
   if (shard) return run_shard(scenarios, sweep, console);
   ScenarioConsole shown(console, view);
   const ScenarioResults results =
-      run_scenarios(scenarios, scenario_backends(), options, shown.observer());
+      run_scenarios(scenarios, scenario_backends(), sweep, shown.observer());
   if (!json.empty()) write_output(console, json, results_json(results));
   if (!csv.empty()) write_output(console, csv, results_csv(results));
   if (!claims.empty()) write_output(console, claims, claims_markdown(results.judged));

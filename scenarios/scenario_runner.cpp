@@ -77,14 +77,14 @@ void begin(const ScenarioSweep& sweep, const ScenarioObserver& observer) {
 class Runner {
  public:
   Runner(const std::vector<Scenario>& scenarios, const ScenarioBackends& backends,
-         const ScenarioOptions& options, const ScenarioObserver& observer)
+         const SweepOptions& options, const ScenarioObserver& observer)
       : options_(options),
         observer_(observer),
         simulator_(backends.make_simulator()),
-        sweep_(scenarios, *simulator_, options.sweep),
+        sweep_(scenarios, *simulator_, options),
         executors_(make_executors(scenarios, backends.make_executor)) {
     begin(sweep_, observer_);
-    const bool is_merge = !options.sweep.merged.empty() && options.sweep.journal.empty();
+    const bool is_merge = !options.merged.empty() && options.journal.empty();
     if (const std::size_t open = sweep_.questions() - sweep_.known(); is_merge && open > 0) {
       throw Error(ErrorKind::input,
                   fmt::format("{} of {} questions have no answer in these journals", open,
@@ -170,8 +170,21 @@ class Runner {
     Answers answers = ask_table(
         queries, [&](const Query& query) { return sweep_.ask(query, progress_); },
         observer_.answered);
+    take_links_of_best(queries, answers);
     observer_.table_ends(answers);
     return answers;
+  }
+
+  /// Of the largest messages links are known (SweepOptions::keep_details); but these may have no
+  /// answer.
+  void take_links_of_best(const std::vector<Query>& queries, Answers& answers) {
+    const Outcome* const best = answers.best();
+    const auto largest = std::ranges::max_element(queries, {}, &Query::size_bytes);
+    const bool may_lack = best != nullptr && best->query.size_bytes < largest->size_bytes;
+    if (options_.keep_details || !may_lack) return;
+    Outcome again = sweep_.study().ask(best->query);
+    const auto place = best - answers.outcomes.data();
+    if (again.ran()) answers.outcomes[place].report.simulated = std::move(again.report.simulated);
   }
 
   /// Runs the fastest (or the named) algorithm of a table with real data.
@@ -207,7 +220,7 @@ class Runner {
     report.simulated->critical_path = {};
   }
 
-  const ScenarioOptions& options_;
+  const SweepOptions& options_;
   const ScenarioObserver& observer_;
   const SweepProgress progress_{observer_.waiting, observer_.received};
   std::unique_ptr<Backend> simulator_;
@@ -249,7 +262,7 @@ ShardResults answer_shard(const std::vector<Scenario>& scenarios, const Scenario
 }
 
 ScenarioResults run_scenarios(const std::vector<Scenario>& scenarios,
-                              const ScenarioBackends& backends, const ScenarioOptions& options,
+                              const ScenarioBackends& backends, const SweepOptions& options,
                               const ScenarioObserver& observer) {
   Runner runner(scenarios, backends, options, observer);
   ScenarioResults all;

@@ -24,11 +24,6 @@ struct ScenarioBackends {
   ExecutorFactory make_executor;
 };
 
-struct ScenarioOptions {
-  SweepOptions sweep{};
-  bool keep_details = true;  ///< links and critical paths of all outcomes, which take memory
-};
-
 /// A simulated time beside the measured one of a block (MeasuredSeries).
 struct ValidatedTime {
   std::string block;  ///< its title
@@ -118,7 +113,7 @@ ShardResults answer_shard(const std::vector<Scenario>& scenarios, const Scenario
 /// That something is not possible on a machine is an answer. Where journals are merged that lack
 /// answers, and there is none to keep them: Error{input}.
 ScenarioResults run_scenarios(const std::vector<Scenario>& scenarios,
-                              const ScenarioBackends& backends, const ScenarioOptions& options = {},
+                              const ScenarioBackends& backends, const SweepOptions& options = {},
                               const ScenarioObserver& observer = {});
 
 }  // namespace espalier

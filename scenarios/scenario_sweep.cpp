@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/scenario_sweep.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -10,16 +12,30 @@
 
 namespace espalier {
 
+namespace {
+
+bool expects_links(const ScenarioBlock& block) {
+  return std::ranges::any_of(block.expectations, [](const ExpectedResult& one) {
+    return one.measure == Measure::link_share || one.measure == Measure::used_links;
+  });
+}
+
+}  // namespace
+
 ScenarioSweep::ScenarioSweep(const std::vector<Scenario>& scenarios, Backend& simulator,
                              const SweepOptions& options)
     : simulator_(simulator), study_(simulator, &simulator), budget_s_(options.budget_s) {
+  const bool has_journals = !options.journal.empty() || !options.merged.empty();
   for (const Scenario& scenario : scenarios) {
     for (const ScenarioBlock& block : scenario.blocks) {
-      std::visit([&](const auto& study) { add(study); }, block.study);
+      if (const auto* const study = std::get_if<CollectiveStudy>(&block.study)) {
+        add(*study, options.keep_details || has_journals || expects_links(block));
+      } else {
+        add(std::get<TrainingStudy>(block.study));
+      }
     }
   }
   load_sources();
-  const bool has_journals = !options.journal.empty() || !options.merged.empty();
   if (!options.journal.empty()) journal_ = std::make_unique<Journal>(options.journal);
   if (has_journals) read_journals(options.merged);
   share_out(options.shard);
@@ -41,11 +57,13 @@ void ScenarioSweep::start_workers(int jobs) {
     StudyRequest request;
     if (const auto* query = std::get_if<Query>(&question.query)) {
       request.query = *query;
+      request.query.only_times = question.only_times;
     } else {
       request.kind = StudyRequest::Kind::train;
       request.training = trainings++;
     }
     const std::size_t group = workers_->group(std::to_string(question.group));
+    workers_->put_in_family(group, question.machine);
     if (is_limited()) workers_->keep_together(group);
     question.request =
         workers_->add(std::move(request), group,
@@ -79,33 +97,37 @@ void ScenarioSweep::answer_shard(const SweepProgress& progress) {
   if (first_error) std::rethrow_exception(first_error);
 }
 
-void ScenarioSweep::add(const CollectiveStudy& study) {
+/// Where time is limited, an answer depends on what its worker knows: all about one machine is told
+/// by the same, in order, however many workers there are.
+void ScenarioSweep::add(const CollectiveStudy& study, bool keeps_details) {
   for (const std::vector<Query>& table : study.tables) {
+    const std::int64_t largest = std::ranges::max(table, {}, &Query::size_bytes).size_bytes;
     std::map<std::string, std::size_t> group_of;  // by algorithm
     for (const Query& query : table) {
       const auto [known, is_new] = group_of.try_emplace(query.algorithm, groups_);
       if (is_new) ++groups_;
       Question& question = questions_.emplace_back();
       question.query = query;
-      question.group = is_limited() ? group_of_machine(query) : known->second;
+      question.machine = number_of_machine(query);
+      question.group = is_limited() ? question.machine : known->second;
+      question.only_times = !keeps_details && query.size_bytes < largest;
     }
   }
 }
 
-/// Where time is limited, an answer depends on what its worker knows: all about one machine is told
-/// by the same, in order, however many workers there are.
-std::size_t ScenarioSweep::group_of_machine(const Query& query) {
-  const auto [known, is_new] = group_of_machine_.try_emplace(
-      {query.topology, query.gpus, query.relays, profile_word(query.profile).runtime}, groups_);
-  if (is_new) ++groups_;
-  return known->second;
+std::size_t ScenarioSweep::number_of_machine(const Query& query) {
+  return machines_
+      .try_emplace({query.topology, query.gpus, query.relays, profile_word(query.profile).runtime},
+                   machines_.size())
+      .first->second;
 }
 
 void ScenarioSweep::add(const TrainingStudy& study) {
   for (const TrainingSweep& table : study.tables) {
     for (TrainingQuery& query : table.queries()) {
       Question& question = questions_.emplace_back();
-      question.group = is_limited() ? group_of_machine(query.exchange) : groups_++;
+      question.machine = number_of_machine(query.exchange);
+      question.group = is_limited() ? question.machine : groups_++;
       question.query = std::move(query);
     }
   }

@@ -54,7 +54,9 @@ class ScenarioSweep {
  private:
   struct Question {
     std::variant<Query, TrainingQuery> query;
+    std::size_t machine = 0;  ///< its number
     std::size_t group = 0;
+    bool only_times = false;             ///< nobody looks at the links of its answer
     Json key;                            ///< in the journal; null without one
     std::optional<std::size_t> same_as;  ///< an earlier question with this key
     bool is_asked_twice = false;
@@ -64,10 +66,10 @@ class ScenarioSweep {
     std::variant<Outcome, TrainingOutcome> outcome;
   };
 
-  void add(const CollectiveStudy& study);
+  void add(const CollectiveStudy& study, bool keeps_details);
   void add(const TrainingStudy& study);
   bool is_limited() const { return std::isfinite(budget_s_); }
-  std::size_t group_of_machine(const Query& query);
+  std::size_t number_of_machine(const Query& query);
   void load_sources();
   void read_journals(const std::vector<std::string>& merged);
   void share_out(const Shard& shard);
@@ -82,9 +84,9 @@ class ScenarioSweep {
   const double budget_s_;
   std::vector<Question> questions_;  ///< in the order in which they are asked
   std::size_t groups_ = 0;
-  /// Where time is limited, by the parts of a query that say what its worker may know of it.
+  /// By the parts of a query that say what its worker may know of it.
   std::map<std::tuple<std::string, std::vector<int>, std::vector<int>, std::string>, std::size_t>
-      group_of_machine_;
+      machines_;
   std::size_t asked_ = 0;
   std::size_t known_ = 0;
   std::size_t left_to_others_ = 0;

@@ -73,6 +73,10 @@ class StudyWorkers {
   std::size_t add(StudyRequest request, std::size_t group, Received received);
   /// Requests of the group are answered by one worker, in their order. \pre it has no predictions
   void keep_together(std::size_t group) { groups_.keep_together(group); }
+  /// Groups about one machine; see TaskGroups.
+  void put_in_family(std::size_t group, std::size_t family) {
+    groups_.put_in_family(group, family);
+  }
   /// The group of that name, made if need be.
   std::size_t group(const std::string& name) {
     return named_groups_.try_emplace(name, named_groups_.size()).first->second;

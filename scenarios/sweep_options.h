@@ -25,6 +25,10 @@ struct SweepOptions {
   /// For the searches of each question, in seconds. Answers that it cuts short are not kept in the
   /// journal: another run may find better ones.
   double budget_s = std::numeric_limits<double>::infinity();
+  /// Whether all answers come with links and critical paths. If not, only those to the largest
+  /// messages of each table do, whose fastest is drawn, and those of blocks that expect something
+  /// of links. With journals all do, as others may ask for them.
+  bool keep_details = true;
 };
 
 }  // namespace espalier

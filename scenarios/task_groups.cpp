@@ -2,6 +2,7 @@
 #include "scenarios/task_groups.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 
@@ -27,6 +28,19 @@ void TaskGroups::keep_together(std::size_t group) {
   groups_[group].is_together = true;
 }
 
+void TaskGroups::put_in_family(std::size_t group, std::size_t family) {
+  if (group >= groups_.size()) groups_.resize(group + 1);
+  groups_[group].family = family;
+}
+
+/// How much of a group is new to a worker that may begin with it, which others may know.
+int TaskGroups::distance(const Group& group, std::size_t worker) const {
+  if (!group.family || std::ranges::count(group.workers, worker) > 0) return 0;
+  const auto workers = families_.find(*group.family);
+  if (workers == families_.end()) return 1;
+  return workers->second.contains(worker) ? 0 : 2;
+}
+
 bool TaskGroups::needs_help(const Group& group) const {
   if (group.open.empty() || group.is_together || !group.latest_own_s) return false;
   const double left_s = *group.latest_own_s * static_cast<double>(group.open.size());
@@ -38,11 +52,16 @@ std::optional<std::size_t> TaskGroups::next_for(std::size_t worker) {
     return own->second.extract(own->second.begin()).value();
   }
   Group* mine = nullptr;
+  std::pair<int, std::size_t> first;
   Group* helped = nullptr;
   for (Group& group : groups_) {
     if (group.open.empty()) continue;
     if (group.workers.empty() || std::ranges::count(group.workers, worker) > 0) {
-      if (mine == nullptr || *group.open.begin() < *mine->open.begin()) mine = &group;
+      const std::pair order(distance(group, worker), *group.open.begin());
+      if (mine == nullptr || order < first) {
+        mine = &group;
+        first = order;
+      }
     } else if (needs_help(group)) {
       if (helped == nullptr || group.open.size() > helped->open.size()) helped = &group;
     }
@@ -52,6 +71,7 @@ std::optional<std::size_t> TaskGroups::next_for(std::size_t worker) {
   const std::size_t task = mine != nullptr ? *group->open.begin() : *group->open.rbegin();
   group->open.erase(task);
   if (std::ranges::count(group->workers, worker) == 0) group->workers.push_back(worker);
+  if (group->family) families_[*group->family].insert(worker);
   return task;
 }
 

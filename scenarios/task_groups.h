@@ -21,9 +21,12 @@ class TaskGroups {
   /// Nobody helps with these: they are answered by one worker, in their order.
   void keep_together(std::size_t group);
 
+  /// Groups of a family share something, too, such as a machine and its bound.
+  void put_in_family(std::size_t group, std::size_t family);
+
   /// The first task for this worker alone; else the first of its groups and of those that nobody
-  /// has begun; else the last one of a group of others, if any needs help. Nothing if there is
-  /// none.
+  /// has begun, where those of its families come first and those of other workers' last; else the
+  /// last one of a group of others, if any needs help. Nothing if there is none.
   std::optional<std::size_t> next_for(std::size_t worker);
   /// Somebody does it who did not ask. \pre nobody has it
   void take(std::size_t task);
@@ -39,11 +42,14 @@ class TaskGroups {
     std::optional<double> latest_own_s;  ///< nothing: no task is done
     double shared_s = 0;
     bool is_together = false;
+    std::optional<std::size_t> family;
   };
 
   bool needs_help(const Group& group) const;
+  int distance(const Group& group, std::size_t worker) const;
 
   std::vector<Group> groups_;
+  std::map<std::size_t, std::set<std::size_t>> families_;  ///< workers that have begun with each
   std::map<std::size_t, std::size_t> group_of_;       ///< by task; of none: it is for one worker
   std::map<std::size_t, std::set<std::size_t>> own_;  ///< open ones for one worker, by worker
 };

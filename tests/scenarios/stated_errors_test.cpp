@@ -27,8 +27,7 @@ ScenarioResults validation() {
   const auto& all = builtin_scenarios();
   const auto found = std::ranges::find(all, "validation", &ScenarioEntry::name);
   const ScenarioBackends backends = {[] { return std::make_unique<Simulator>(); }, {}};
-  return run_scenarios({parse_scenario(found->yaml, "validation.yaml")}, backends,
-                       {.sweep = {.jobs = 1}});
+  return run_scenarios({parse_scenario(found->yaml, "validation.yaml")}, backends, {.jobs = 1});
 }
 
 Evidence evidence_of(const std::vector<ValidatedTime>& times) {

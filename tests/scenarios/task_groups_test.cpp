@@ -64,6 +64,22 @@ TEST(TaskGroups, NobodyElseDoesWhatOneWorkerKnows) {
   EXPECT_EQ(groups.next_for(1), 3u);
 }
 
+/// Two machines with two groups each, of two tasks.
+TEST(TaskGroups, AWorkerStaysWithItsMachine) {
+  TaskGroups groups;
+  for (std::size_t task = 0; task < 8; ++task) groups.add(task, task / 2);
+  for (std::size_t group = 0; group < 4; ++group) groups.put_in_family(group, group / 2);
+  EXPECT_EQ(groups.next_for(0), 0u);
+  EXPECT_EQ(groups.next_for(1), 4u) << "the first of a machine that nobody knows";
+  EXPECT_EQ(groups.next_for(2), 2u) << "all are known: the first that nobody has begun";
+  EXPECT_EQ(groups.next_for(1), 5u);
+  EXPECT_EQ(groups.next_for(1), 6u);
+  EXPECT_EQ(groups.next_for(0), 1u);
+  EXPECT_EQ(groups.next_for(0), std::nullopt) << "nobody knows how long the others take";
+  EXPECT_EQ(groups.next_for(2), 3u);
+  EXPECT_EQ(groups.next_for(1), 7u);
+}
+
 TEST(TaskGroups, WhatIsTakenIsNotHandedOut) {
   TaskGroups groups = two_groups();
   groups.take(0);
