@@ -112,6 +112,7 @@ struct Algorithm {
   bool uses_hosts = false;     ///< programs may have host memories as places
   bool uses_relays = false;    ///< programs may have the placement's relays as places
   bool needs_machine = false;  ///< builds for a machine: more than one rank needs router, placement
+  bool of_ranks_alone = false;  ///< programs are the same on every machine with as many ranks
   /// Programs of n ranks have about n or n^2 ops; more ranks than this are refused, not attempted.
   int max_ranks = kMaxLinearRanks;
   /// Why this request is not possible (apart from collective and number of ranks), or nothing. May

@@ -36,6 +36,7 @@ const Algorithm& all_pairs_algorithm() {
       .paper = "Shah et al., MSCCL++, 2025 (one-phase all-pairs)",
       .collectives = {Collective::allreduce},
       .parameters = {at_once_parameter()},
+      .of_ranks_alone = true,
       .max_ranks = kMaxQuadraticRanks,
       .build = build_all_pairs};
   return algorithm;

@@ -88,6 +88,7 @@ const Algorithm& binomial_algorithm() {
       .constraints = "any number of ranks",
       .paper = "Thakur, Rabenseifner and Gropp, IJHPCA 2005",
       .collectives = {Collective::gather, Collective::scatter},
+      .of_ranks_alone = true,
       .build = build_binomial};
   return algorithm;
 }

@@ -85,6 +85,7 @@ const Algorithm& chain_algorithm() {
                       "1: one part per rank, each along a chain that begins one rank later, "
                       "so that every link of the ring is used equally (allreduce)",
                       0, 0, 1}},
+      .of_ranks_alone = true,
       .unsupported = unsupported_rotation,
       .build = build_plain_or_rotated};
   return algorithm;

@@ -146,6 +146,7 @@ const Algorithm& direct_algorithm() {
                       Collective::reducescatter, Collective::gather, Collective::scatter,
                       Collective::alltoall, Collective::sendrecv},
       .parameters = {at_once_parameter()},
+      .of_ranks_alone = true,
       .max_ranks = kMaxQuadraticRanks,
       .folds = fold_direct,
       .folds_when_cut = folds_direct_when_cut,

@@ -102,6 +102,7 @@ const Algorithm& double_binary_tree_algorithm() {
       .paper = "Sanders, Speck and Träff, Parallel Computing 2009",
       .collectives = {Collective::allreduce, Collective::broadcast, Collective::reduce},
       .pipelined = true,
+      .of_ranks_alone = true,
       .build = build_double_binary_tree};
   return algorithm;
 }

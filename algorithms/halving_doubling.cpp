@@ -170,6 +170,7 @@ const Algorithm& halving_doubling_algorithm() {
       .constraints = "allreduce: any number of ranks; reducescatter, allgather: a power of two",
       .paper = "Rabenseifner, ICCS 2004; Thakur et al., IJHPCA 2005",
       .collectives = {Collective::allreduce, Collective::reducescatter, Collective::allgather},
+      .of_ranks_alone = true,
       .max_ranks = 4096,  // n messages in n parts each: more would be too much to verify
       .unsupported = needs_power_of_two,
       .build = build_halving_doubling};

@@ -69,6 +69,7 @@ const Algorithm& knomial_algorithm() {
                       2,
                       1024,
                       {4, 8}}},
+      .of_ranks_alone = true,
       .build = build_knomial};
   return algorithm;
 }

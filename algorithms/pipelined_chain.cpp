@@ -13,6 +13,7 @@ const Algorithm& pipelined_chain_algorithm() {
       .paper = "Optimized broadcast for deep learning, OSU 2017, eq. 5",
       .collectives = {Collective::broadcast, Collective::reduce, Collective::allreduce},
       .pipelined = true,
+      .of_ranks_alone = true,
       .build = [](const BuildRequest& request) { return build_chain(request, "pipelined_chain"); }};
   return algorithm;
 }

@@ -52,6 +52,7 @@ const Algorithm& ring_algorithm() {
                       2,
                       {2}}},
       .pipelined = true,
+      .of_ranks_alone = true,
       .max_ranks = kMaxQuadraticRanks,
       .folds = fold_ring,
       .folds_anywhere = true,

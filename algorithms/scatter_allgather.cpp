@@ -46,6 +46,7 @@ const Algorithm& scatter_allgather_algorithm() {
       .constraints = "any number of ranks",
       .paper = "Thakur et al., IJHPCA 2005; Optimized broadcast for deep learning, OSU 2017, eq. 4",
       .collectives = {Collective::broadcast},
+      .of_ranks_alone = true,
       .max_ranks = kMaxQuadraticRanks,
       .build = build_scatter_allgather};
   return algorithm;

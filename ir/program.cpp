@@ -56,6 +56,7 @@ std::vector<std::int64_t> tmp_units(const Program& program) {
 }
 
 bool same_program(const Program& a, const Program& b) {
+  if (&a == &b) return true;
   if (a.name != b.name || !(a.contract == b.contract) || a.hosts != b.hosts ||
       a.relays != b.relays || !(a.fold == b.fold)) {
     return false;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -40,8 +42,8 @@ struct RunOptions {
   int warmup = 0;
   bool check = true;      ///< executing back ends compare every element of the results
   bool timeline = false;  ///< keep start and end of every op
-  /// Simulated only: nobody looks at single links or at the critical path, so that of lanes that
-  /// behave alike one may be simulated in place of all (AlikeLanes).
+  /// Simulated only: nobody looks at single links, so that of lanes that behave alike one may be
+  /// simulated in place of all (AlikeLanes), nor at the critical path, which is left out.
   bool only_times = false;
   /// Simulated only: the program is one call of a collective, which costs what
   /// the profile says. An iteration of training is not a call; its exchanges are.
@@ -57,6 +59,10 @@ struct RunOptions {
   /// Simulated only; with limits, our own engine simulates, whatever `engine` says.
   std::optional<SimLimits> limits = {};
   double timeout_s = 60;  ///< a run without progress for this long is reported as stuck
+  /// Simulated only: what earlier runs of this program found out about it, on whatever machine, and
+  /// what this one adds for the next; in the back end's own form. Never passed on to runs of
+  /// another program. Null: nothing is kept.
+  std::shared_ptr<std::any> found = nullptr;
 };
 
 }  // namespace espalier

@@ -56,14 +56,15 @@ struct SimulatedPart {
   double back_to_back_s = 0;
   /// Of a call by itself whose ranks all begin at once; RunReport::time_s unless they do not.
   double together_s = 0;
-  /// Where one was simulated, of links that carry the same one is listed, and there is no critical
-  /// path.
+  /// Where one was simulated, of links that carry the same one is listed.
   AlikeLanes alike_lanes = AlikeLanes::not_looked_for;
   int blocks =
       0;  ///< that carry out the program on the GPU that needs most; 0: the profile has none
   std::vector<LinkUse> links;
-  std::vector<CriticalStep> critical_path;  ///< in order of time; of a long path only the end
-  std::int64_t critical_steps = 0;          ///< of the whole path
+  /// In order of time; of a long path only the end. None where nobody looks at it
+  /// (RunOptions::only_times).
+  std::vector<CriticalStep> critical_path;
+  std::int64_t critical_steps = 0;  ///< of the whole path
 };
 
 /// What only an execution knows.

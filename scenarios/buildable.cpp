@@ -191,7 +191,7 @@ std::optional<Staged> staged_instead(const Program& program, const Machine& mach
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakePlan& plan, const Fold& fold, const Rotation* rotation) {
+               const MakeProgram& make, const Fold& fold, const Rotation* rotation) {
   BuildRequest request = request_for(query, machine);
   request.fold = fold;
   Built built;
@@ -200,9 +200,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
     if (choice.file) built.instead = fitting_question(*choice.file, query, machine);
     return built;
   }
-  const bool is_given = plan && choice.algorithm->plan != nullptr;
-  auto program = std::make_shared<const Program>(is_given ? build(choice, request, plan(request))
-                                                          : build(choice, request));
+  auto program = make ? make(request) : std::make_shared<const Program>(build(choice, request));
   if (choice.file) {
     built.verification = verify(*choice.file);
     if (!built.verification->ok()) {

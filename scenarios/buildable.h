@@ -69,11 +69,11 @@ struct Built {
 /// of a plan needs some, too. \pre as espalier::plan
 Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request);
 
-/// `plan` answers with the trees of an algorithm that plans, `espalier::plan` without one.
-/// `fold`: of the program, see Algorithm::fold; with the machine's rotation.
-using MakePlan = std::function<const Forest&(const BuildRequest& request)>;
+/// `make` builds the program of the choice; without it, `espalier::build` does. `fold`: of the
+/// program, see Algorithm::fold; with the machine's rotation.
+using MakeProgram = std::function<std::shared_ptr<const Program>(const BuildRequest& request)>;
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakePlan& plan = {}, const Fold& fold = {},
+               const MakeProgram& make = {}, const Fold& fold = {},
                const Rotation* rotation = nullptr);
 
 /// The algorithms that the machine can carry out for the query's collective, found by building

@@ -76,7 +76,7 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
     if (auto known = cache_->known_program(whole, asked_)) {
       return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
     }
-    built = build_on(machine, made->choice, query, cache_->planner(machine, made->choice, asked_));
+    built = build_on(machine, made->choice, query, cache_->builder(machine, made->choice, asked_));
     is_whole = true;
   }
   finish(*made, std::move(built), query, machine);
@@ -90,13 +90,19 @@ void Study::finish(Prepared& made, Built built, const Query& query, const Machin
   made.is_unroutable = built.is_routing;
   made.instead = std::move(built.instead);
   if (made.skipped) return;
-  made.whole = std::move(built.program);
+  if (built.verification) {
+    made.uncut = std::make_shared<KnownProgram>();
+    made.uncut->program = std::move(built.program);
+    made.uncut->verdict = std::move(built.verification);
+  } else {
+    made.uncut = cache_->known_programs.shared(std::move(built.program));
+  }
+  made.whole = made.uncut->program;
   made.count_ops();
   made.notes = std::move(built.notes);
   if (is_library(made.choice)) {
     made.blocks = library_call(made.choice, request_for(query, machine)).blocks;
   }
-  made.uncut = {made.whole, std::move(built.verification)};
   if (made.is_wrong()) return;
   made.longest_transfer = longest_transfer_units(*made.whole);
   made.links = links_used(*made.whole, machine, made.rotation.get());
@@ -288,7 +294,7 @@ Outcome Study::answer(const Query& query) {
   if (outcome.skipped) return outcome;
   outcome.program_note = join(prepared.notes, "; ");
   if (prepared.is_wrong()) {
-    outcome.problems = prepared.uncut.verification->problems;
+    outcome.problems = prepared.uncut->verdict->problems;
     return outcome;
   }
   if (blocks != nullptr) return ask_blocks(query, *blocks, machine, prepared, std::move(outcome));
@@ -308,7 +314,7 @@ Outcome Study::answer(const Query& query) {
   const Target target{&router, machine.placement, prepared.rotation.get()};
   outcome.skipped = backend_.unsupported(*program, target);
   if (outcome.skipped) return outcome;
-  const RunOptions options = options_of(query, machine, router, prepared, *program);
+  RunOptions options = options_of(query, machine, router, prepared, *program);
   const bool is_together = options.starts_s.empty();
   if (const RunReport* known = is_together ? simulated_before(query, prepared, runtime) : nullptr) {
     outcome.report = *known;
@@ -327,6 +333,7 @@ RunOptions Study::options_of(const Query& query, const Machine& machine, const R
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
   options.only_times = query.only_times;
+  if (&program == prepared.whole.get()) options.found = prepared.uncut->found;
   options.starts_s = starts_of(machine, router, query, program, prepared.rotation.get());
   return options;
 }
@@ -350,9 +357,8 @@ const RunReport* Study::simulated_before(const Query& query, const Prepared& pre
   const bool is_simulation = simulator_ == &backend_ && !query.run.timeline && query.merge &&
                              query.run.engine != SimEngine::simgrid && !query.run.limits;
   if (!is_simulation || known == prepared.fastest.end()) return nullptr;
-  const auto& [chunking, its_runtime, report] = known->second;
-  const bool is_of_one = report.simulated->alike_lanes == AlikeLanes::one_simulated;
-  if (is_of_one && !query.only_times) return nullptr;
+  const auto& [chunking, its_runtime, report, has_details] = known->second;
+  if (!has_details && !query.only_times) return nullptr;
   return its_runtime == runtime && chunking == prepared.chosen ? &report : nullptr;
 }
 
@@ -362,7 +368,7 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
   const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
   prepared.chosen = chunking;
-  Cut& cut = prepared.cut(chunking);
+  KnownProgram& cut = prepared.cut(chunking);
   if (!leaves_whole(chunking)) {
     outcome.chunk_bytes =
         std::max(chunk_bytes, largest_piece_bytes(*cut.program, query.size_bytes));
@@ -372,20 +378,19 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
   }
   // What `chunk` makes of a right program is right (ir/chunk.cpp), so for a simulation the verdict
   // on the whole one will do. Where data is moved, what moves it is verified itself.
-  Cut& verified = simulator_ == &backend_ ? prepared.uncut : cut;
-  if (!verified.verification) verified.verification = cache_->verdicts.of(verified.program);
+  const Verification& verdict = verdict_on(simulator_ == &backend_ ? *prepared.uncut : cut);
   outcome.program = cut.program;
   // A timeline names every op that is run.
   const bool is_written_out = query.run.timeline && prepared.groups() > 1;
   if (is_written_out) outcome.program = std::make_shared<const Program>(unfold(*cut.program));
-  outcome.verified = verified.verification->ok();
-  outcome.order_consistent = verified.verification->order_consistent;
-  outcome.problems = verified.verification->problems;
+  outcome.verified = verdict.ok();
+  outcome.order_consistent = verdict.order_consistent;
+  outcome.problems = verdict.problems;
   return outcome.verified ? outcome.program.get() : nullptr;
 }
 
 /// The program as it is run: as many lanes as there are blocks. False when the verifier refuses it.
-bool Study::put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
+bool Study::put_on_blocks(const Query& query, const Target& target, RunOptions& options,
                           Outcome& outcome) {
   if (!query.merge) {
     if (auto problem = too_many_lanes(*outcome.program, target)) {
@@ -401,6 +406,7 @@ bool Study::put_on_blocks(const Query& query, const Target& target, const RunOpt
   if (!merged) return true;
   Verification verification = verify(*merged);
   outcome.program = std::make_shared<const Program>(std::move(*merged));
+  options.found = nullptr;
   outcome.verified = verification.ok();
   outcome.problems = std::move(verification.problems);
   return outcome.verified;

@@ -46,8 +46,7 @@ struct Query {
   bool may_fold = true;
   /// For who asks for times alone: programs of few ranks may be folded as well (see
   /// kMinFoldedRanks), and of lanes that behave alike one may be simulated in place of all. The
-  /// links reported are then some of those that carry the same, and the critical path has few ops
-  /// or none.
+  /// links reported are then some of those that carry the same, and there is no critical path.
   bool only_times = false;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest
@@ -223,7 +222,6 @@ class Study {
  private:
   struct Cache;
   struct Prepared;
-  struct Cut;
 
   // How a question is answered (study.cpp).
   Outcome answer(const Query& query);
@@ -247,7 +245,7 @@ class Study {
                                     std::size_t runtime) const;
   static RunOptions options_of(const Query& query, const Machine& machine, const Router& router,
                                const Prepared& prepared, const Program& program);
-  bool put_on_blocks(const Query& query, const Target& target, const RunOptions& options,
+  bool put_on_blocks(const Query& query, const Target& target, RunOptions& options,
                      Outcome& outcome);
   void judge(const Query& query, Machine& machine, const Prepared& prepared, Outcome& outcome);
   const std::string& possible_instead(const Query& query, const Machine& machine);

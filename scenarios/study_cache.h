@@ -22,8 +22,8 @@
 #include "scenarios/buildable.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/folding.h"
+#include "scenarios/known_programs.h"
 #include "scenarios/study.h"
-#include "scenarios/verdicts.h"
 
 // What a study remembers between queries. Private to this room.
 
@@ -82,11 +82,6 @@ inline std::int64_t largest_piece_bytes(const Program& program, std::int64_t siz
       std::ceil(static_cast<double>(size_bytes) * share * (1 - 1e-12)));
 }
 
-struct Study::Cut {
-  std::shared_ptr<const Program> program;
-  std::optional<Verification> verification;
-};
-
 /// Of a sum that is kept up to date, the part that is this one's.
 class PartOfSum {
  public:
@@ -127,43 +122,42 @@ struct Study::Prepared {
     Chunking chunking;
     std::size_t runtime = 0;
     RunReport report;
+    bool has_details = false;  ///< it was not RunOptions::only_times
   };
   std::map<std::int64_t, Simulated> fastest;  ///< by size of the message
   bool is_cut_short = false;  ///< the time ran out before the plan was known to be the best
   double had_s = 0;           ///< what there was of it then
   std::int64_t question = 0;  ///< that it was prepared for
   Chunking chosen;            ///< for the question that is being answered
-  Cut uncut;                  ///< the whole program
-  Cut latest;                 ///< as it was cut last
+  std::shared_ptr<KnownProgram> uncut;   ///< the whole program
+  std::shared_ptr<KnownProgram> latest;  ///< as it was cut last; null: it was not
   Chunking latest_chunking;
   PartOfSum ops;
 
-  void count_ops() {
-    const auto ops_of = [](const auto& program) { return program ? program->ops.size() : 0; };
-    ops.set(ops_of(whole) + ops_of(latest.program));
-  }
+  void count_ops() { ops.set(whole->ops.size() + (latest ? latest->program->ops.size() : 0)); }
 
   /// A program from a file that the verifier refuses: nothing more is to be done with it.
-  bool is_wrong() const { return uncut.verification && !uncut.verification->ok(); }
+  bool is_wrong() const { return uncut && uncut->verdict && !uncut->verdict->ok(); }
 
-  Cut& cut(const Chunking& chunking) {
-    if (leaves_whole(chunking)) return uncut;
-    if (!latest.program || latest_chunking != chunking) {
-      latest = {std::make_shared<Program>(chunk(*whole, chunking)), std::nullopt};
+  KnownProgram& cut(const Chunking& chunking) {
+    if (leaves_whole(chunking)) return *uncut;
+    if (!latest || latest_chunking != chunking) {
+      latest = std::make_shared<KnownProgram>();
+      latest->program = std::make_shared<const Program>(chunk(*whole, chunking));
       latest_chunking = chunking;
       count_ops();
     }
-    return latest;
+    return *latest;
   }
 
   void keep_if_fastest(std::int64_t size_bytes, const Chunking& chunking, std::size_t runtime,
-                       const RunReport& report) {
+                       const RunReport& report, bool has_details) {
     // Reports of large machines take much memory: then those of a few messages are kept.
     constexpr std::size_t kMostLinks = 50'000;
     const auto known = fastest.find(size_bytes);
     if (known != fastest.end() && known->second.report.time_s <= report.time_s) return;
     if (fastest.size() * report.simulated->links.size() > kMostLinks) fastest.clear();
-    fastest.insert_or_assign(size_bytes, Simulated{chunking, runtime, report});
+    fastest.insert_or_assign(size_bytes, Simulated{chunking, runtime, report, has_details});
   }
 
   std::int64_t groups() const { return groups_run(*whole, rotation.get()); }
@@ -234,7 +228,7 @@ struct Study::Cache {
   std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
   std::map<BaselineKey, std::optional<Baseline>> baselines;
-  Verdicts verdicts;
+  KnownPrograms known_programs;
 
   /// What `parse_algorithm` makes of a word, read once.
   const AlgorithmChoice& choice(const std::string& algorithm) {
@@ -311,10 +305,18 @@ struct Study::Cache {
     return plans.insert_or_assign(key, std::move(made)).first->second.forest;
   }
 
-  /// The same for whoever builds. Refers to its arguments.
-  MakePlan planner(const Machine& machine, const AlgorithmChoice& choice, std::int64_t question) {
-    return [this, &machine, &choice, question](const BuildRequest& request) -> const Forest& {
-      return plan(machine, choice, request, question);
+  /// Builds the programs of a choice. Refers to its arguments.
+  MakeProgram builder(const Machine& machine, const AlgorithmChoice& choice,
+                      std::int64_t question) {
+    return [this, &machine, &choice, question](const BuildRequest& request) {
+      const auto shared = [](Program program) {
+        return std::make_shared<const Program>(std::move(program));
+      };
+      const Algorithm& algorithm = *choice.algorithm;
+      if (algorithm.of_ranks_alone) return known_programs.built(choice, request);
+      return shared(algorithm.plan == nullptr
+                        ? build(choice, request)
+                        : build(choice, request, plan(machine, choice, request, question)));
     };
   }
 

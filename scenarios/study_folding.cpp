@@ -25,7 +25,10 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
   const BuildRequest request = request_for(query, machine);
   const bool is_planned = made.choice.algorithm->folds_of_plan != nullptr;
   if (is_planned && not_built(made.choice, request)) return std::nullopt;
-  const MakePlan plan = cache_->planner(machine, made.choice, asked_);
+  const auto plan = [&](const BuildRequest& asked) -> const Forest& {
+    return cache_->plan(machine, made.choice, asked, asked_);
+  };
+  const MakeProgram make = cache_->builder(machine, made.choice, asked_);
   // Where groups are not alike after all, larger ones may be.
   for (Fold& fold :
        is_planned ? folds(made.choice, request, plan(request)) : folds(made.choice, request)) {
@@ -35,7 +38,7 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
     const bool begin_alike = starts_fold(machine, query, folding->fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
     Built built =
-        build_on(machine, made.choice, query, plan, folding->fold, folding->rotation.get());
+        build_on(machine, made.choice, query, make, folding->fold, folding->rotation.get());
     if (!built.program) return std::nullopt;
     const bool goes_alike = folds_routes(*built.program, machine, *folding->rotation);
     if (goes_alike && are_cut_alike(*built.program, made.choice)) {

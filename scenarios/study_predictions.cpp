@@ -31,6 +31,9 @@ namespace {
 /// that share a block wait for each other.
 constexpr int kMaxLanesPerBlock = 3;
 
+/// Simulations of programs with no more ops than these give up early enough by themselves.
+constexpr std::size_t kFewOps = std::size_t{1} << 14;
+
 constexpr const char* kNoOtherChunks = "other sizes were not tried: the time ran out";
 
 bool crowds_blocks(const Program& program, const Profile& profile) {
@@ -69,7 +72,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
   Prepared& prepared = *held;
   if (prepared.skipped) return {prepared.skipped};
   if (prepared.is_wrong()) {
-    const Diagnostic& problem = prepared.uncut.verification->problems.front();
+    const Diagnostic& problem = prepared.uncut->verdict->problems.front();
     return {fmt::format("the verifier refuses the program: {} ({}:{})", problem.message,
                         problem.where.file, problem.where.line)};
   }
@@ -121,6 +124,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     options.limits = limits;
     options.only_times = may_be_alike;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
+    options.found = leaves_whole(chunking) ? prepared.uncut->found : nullptr;
     RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
     may_be_alike = may_be_alike && report.simulated->alike_lanes != AlikeLanes::few;
     for (const LinkUse& link : report.simulated->links) {
@@ -128,7 +132,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     }
     if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
     if (report.simulated->end == SimEnd::finished) {
-      prepared.keep_if_fastest(query.size_bytes, chunking, runtime, report);
+      prepared.keep_if_fastest(query.size_bytes, chunking, runtime, report, !options.only_times);
     }
     return report;
   };
@@ -136,14 +140,15 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   const double too_slow_s = std::min(at_most_s, worthwhile_s);
   const bool searches =
       !query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut;
+  const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
+  const bool is_large = asked_bytes > 0 || prepared.whole->ops.size() > kFewOps;
   LeastTimes least;
-  if (searches || std::isfinite(too_slow_s)) {
+  if (searches || (is_large && std::isfinite(too_slow_s))) {
     least = simulator_->least_times(*prepared.whole, target, options, too_slow_s);
     met.busy_s = least.links_s;
     // Uncut: chunks that are asked for may be raised.
-    if (least.of_chunks(0) > too_slow_s) {
+    if (least.of_chunks(0) > too_slow_s)
       return {{}, query.algorithm, runtime, {0, {}, kAnyTime, 0}};
-    }
   }
   if (searches) {
     const std::int64_t work =
@@ -156,7 +161,6 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
                          worthwhile_s, least.of_chunks},
                         with_pieces)};
   }
-  const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
   const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
   const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes, max_ops));
   const bool is_done = report.simulated->end == SimEnd::finished;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/hash.h"
+#include "core/hash_numbers.h"
 #include "core/interruption.h"
 #include "ir/lane_numbers.h"
 #include "sim/last_writers.h"
@@ -24,10 +26,12 @@ class AwaitedOps::Durations {
     }
   }
 
-  bool lands(OpId id) const { return landing_s_[numbers_.of(id)] > 0; }
-  /// Whether an op that begins when `before` has ended lasts until the result of that is there.
-  bool outlasts(OpId id, OpId before) const {
-    return lasts_s_[numbers_.of(id)] >= landing_s_[numbers_.of(before)] * kRounding;
+  std::uint32_t shape(OpId id) const { return numbers_.of(id); }
+  bool lands(OpId id) const { return landing_s_[shape(id)] > 0; }
+  /// Whether an op of a shape that begins when one of the other has ended lasts until the result of
+  /// that is there.
+  bool outlasts(std::uint32_t shape, std::uint32_t before) const {
+    return lasts_s_[shape] >= landing_s_[before] * kRounding;
   }
 
  private:
@@ -70,10 +74,19 @@ void add_once(std::vector<Awaited>& of_op, std::vector<Awaited>& of_all) {
   }
 }
 
-AwaitedOps::AwaitedOps(const Program& program, const Rounds& rounds, OpShapes& shapes)
-    : rounds_(rounds) {
+AwaitedOps::AwaitedOps(const Program& program, const Rounds& rounds, OpShapes& shapes,
+                       bool notes_all)
+    : rounds_(rounds), notes_all_(notes_all) {
   const Durations durations(shapes);
-  if (!look_at_neighbours(program, durations)) look_at_all(program, durations);
+  look_at_neighbours(program, durations);
+  if (!outlasting_.do_outlast) look_at_all(program, durations);
+}
+
+bool AwaitedOps::Outlasting::is_so_for(OpShapes& of_shapes) const {
+  const Durations durations(of_shapes);
+  const bool do_all = std::ranges::all_of(
+      shapes, [&](const auto& pair) { return durations.outlasts(pair.first, pair.second); });
+  return do_all == do_outlast;
 }
 
 /// What the program says an op waits for. Calls `on_end(OpId, group)` for each whose end it awaits.
@@ -90,11 +103,20 @@ void AwaitedOps::take_dependencies(const Program& program, const Op& op, OnEnd&&
 
 /// Who waits for the result of an op finds it there, and so does whoever comes later. Who waits for
 /// its end, as the next op of its lane does, may touch the result while that is under way. Where
-/// all these last until it is there, nobody else need be looked at. False: some do not.
-bool AwaitedOps::look_at_neighbours(const Program& program, const Durations& durations) {
+/// all these last until it is there, nobody else need be looked at.
+void AwaitedOps::look_at_neighbours(const Program& program, const Durations& durations) {
   LaneNumbers lanes;
   std::vector<OpId> last;  // by lane
-  bool do_outlast = true;
+  HashNumbers pairs;
+  bool& do_outlast = outlasting_.do_outlast;
+  const auto outlast = [&](std::uint32_t shape, std::uint32_t before) {
+    const std::uint32_t known = pairs.size();
+    if (notes_all_ && pairs.number(mix64(std::uint64_t{shape} << 32 | before)) < known) return;
+    do_outlast = durations.outlasts(shape, before);
+    if (!notes_all_) return;
+    if (!do_outlast) outlasting_.shapes.clear();
+    outlasting_.shapes.emplace_back(shape, before);
+  };
   for (OpId id = 0; id < program.ops.size() && do_outlast; ++id) {
     check_interruption_at(id);
     first_.push_back(static_cast<std::uint32_t>(awaited_.size()));
@@ -103,7 +125,7 @@ bool AwaitedOps::look_at_neighbours(const Program& program, const Durations& dur
     of_op_.clear();
     const auto await_landing = [&](OpId other, int group) {
       if (!durations.lands(other)) return;
-      do_outlast = do_outlast && durations.outlasts(id, other);
+      if (do_outlast) outlast(durations.shape(id), durations.shape(other));
       if (touches_result(program, op, program.ops[other], group)) {
         of_op_.push_back({other, Awaited::What::landing});
       }
@@ -118,7 +140,6 @@ bool AwaitedOps::look_at_neighbours(const Program& program, const Durations& dur
     add_once(of_op_, awaited_);
   }
   first_.push_back(static_cast<std::uint32_t>(awaited_.size()));
-  return do_outlast;
 }
 
 /// By whoever wrote last what an op touches.

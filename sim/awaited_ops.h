@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ir/program.h"
@@ -42,8 +43,25 @@ void add_once(std::vector<Awaited>& of_op, std::vector<Awaited>& of_all);
 /// op whose end is implied may have a result that is not there yet.
 class AwaitedOps {
  public:
-  /// `rounds`: of the program. `shapes`: of its ops.
-  AwaitedOps(const Program& program, const Rounds& rounds, OpShapes& shapes);
+  /// An op that begins when another one has ended, whose result is under way then, may last until
+  /// that is there. `shapes`: theirs, of every such pair if all last so long; if not, of one pair
+  /// that does not.
+  struct Outlasting {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> shapes;
+    bool do_outlast = true;
+
+    /// Whether ops await the same if their shapes cost this. \pre results of the same shapes are
+    /// under way
+    bool is_so_for(OpShapes& shapes) const;
+  };
+
+  /// `rounds`: of the program. `shapes`: of its ops. `notes_all`: for who asks which ones outlast
+  /// which.
+  AwaitedOps(const Program& program, const Rounds& rounds, OpShapes& shapes,
+             bool notes_all = false);
+
+  /// \pre notes_all
+  const Outlasting& outlasting() const { return outlasting_; }
 
   /// Calls `visit(Awaited)` for each, once.
   template <class Visit>
@@ -58,12 +76,14 @@ class AwaitedOps {
   class Durations;
   template <class OnEnd>
   void take_dependencies(const Program& program, const Op& op, OnEnd&& on_end);
-  bool look_at_neighbours(const Program& program, const Durations& durations);
+  void look_at_neighbours(const Program& program, const Durations& durations);
   void look_at_all(const Program& program, const Durations& durations);
 
   const Rounds rounds_;
+  const bool notes_all_;
   std::vector<std::uint32_t> first_;  ///< of the following by op, and the end; none of later rounds
   std::vector<Awaited> awaited_;
+  Outlasting outlasting_;
   std::vector<Awaited> of_op_;  ///< the one that is looked at
 };
 

@@ -214,18 +214,9 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
   return spans.period_s(links, call_overhead_s);
 }
 
-double back_to_back_s(const Program& program, const BlockMap& blocks, const ShapeNumbers& shapes,
-                      const std::vector<OpId>& number, const OpHistory& history,
-                      const std::vector<LinkUse>& links, double call_overhead_s) {
-  CallSpans spans(program, blocks);
-  const auto note = [&](OpId id) {
-    const OpEnd& end = history.ends[number[id]];
-    spans.note(id, 0, history.ops[number[id]].start_s, end.end_s, end.seen_s);
-  };
-  // What ops of one shape write goes to one place, of which only results count: the first of them
-  // begins first, the last one ends last.
+std::vector<OpId> first_and_last_ops(const Program& program, const ShapeNumbers& shapes) {
   HashNumbers numbers;
-  std::vector<OpId> last;  // by shape and buffers
+  std::vector<OpId> first, last;  // by shape and buffers
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     std::uint64_t hash = mix64(shapes.of(id));
@@ -236,11 +227,22 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const Shap
     const std::uint32_t known = numbers.number(hash);
     if (known == last.size()) {
       last.push_back(id);
-      note(id);
+      first.push_back(id);
     }
     last[known] = id;
   }
-  for (const OpId id : last) note(id);
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
+}
+
+double back_to_back_s(const Program& program, const BlockMap& blocks, const std::vector<OpId>& ops,
+                      const std::vector<OpId>& number, const OpHistory& history,
+                      const std::vector<LinkUse>& links, double call_overhead_s) {
+  CallSpans spans(program, blocks);
+  for (const OpId id : ops) {
+    const OpEnd& end = history.ends[number[id]];
+    spans.note(id, 0, history.ops[number[id]].start_s, end.end_s, end.seen_s);
+  }
   return spans.period_s(links, call_overhead_s);
 }
 

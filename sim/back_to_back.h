@@ -58,10 +58,14 @@ class CallSpans {
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s);
 
-/// The same where one op has the dates of all that are alike. `number`: by op, which one of the
-/// history that is. `shapes`: of the ops. Those of one shape are of one lane, so that they come in
-/// order of time, and write to the same places.
-double back_to_back_s(const Program& program, const BlockMap& blocks, const ShapeNumbers& shapes,
+/// The ops that say how long GPUs are busy. Those of one shape are of one lane, so that they come
+/// in order of time, and what they write goes to one place, of which only results count: the first
+/// of them begins first, the last one ends last. All that are first, and then all that are last.
+std::vector<OpId> first_and_last_ops(const Program& program, const ShapeNumbers& shapes);
+
+/// The same where one op has the dates of all that are alike. `ops`: first_and_last_ops. `number`:
+/// by op, which one of the history that is.
+double back_to_back_s(const Program& program, const BlockMap& blocks, const std::vector<OpId>& ops,
                       const std::vector<OpId>& number, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s);
 

@@ -39,7 +39,8 @@ struct OneOfAlike::Kinds {
 OneOfAlike::OneOfAlike(const LaneKinds::Ops& whole, const LaneKinds& kinds) {
   const Kinds of(kinds);
   add_ops(whole, kinds, of);
-  add_flows(whole, kinds, of);
+  add_shapes(whole, kinds, of);
+  add_resources(kinds);
 }
 
 /// In the order in which the first op of each kind comes: as in the whole, ops then mostly come
@@ -121,63 +122,79 @@ void OneOfAlike::add_waits(const LaneKinds::Ops& whole, const std::vector<OpId>&
   sent = SentData(originals.size(), std::move(reads));
 }
 
-void OneOfAlike::add_flows(const LaneKinds::Ops& whole, const LaneKinds& kinds, const Kinds& of) {
-  std::vector<ResourceId> example;  // by kind of resources
-  std::vector<std::size_t> counts;  // likewise
-  for (ResourceId id = 0; id < kinds.resources(); ++id) {
-    const std::uint32_t kind = kinds.kind_of_resource(id);
-    if (kind == example.size()) {
-      example.push_back(id);
-      counts.push_back(0);
-    }
-    ++counts[kind];
-  }
-  std::vector<std::size_t> uses(example.size(), 0);  // by kind, of one flow
-  const auto for_all = [&](const FlowList& list, std::size_t lanes) {
-    FlowList made = list;
-    made.flows.clear();
-    made.resources.clear();
-    for (const FlowList::Flow& flow : list.flows) {
-      for (const ResourceId one : list.resources_of(flow)) ++uses[kinds.kind_of_resource(one)];
-      for (const ResourceId one : list.resources_of(flow)) {
-        const std::uint32_t kind = kinds.kind_of_resource(one);
-        const std::size_t of_all = lanes * std::exchange(uses[kind], 0);
-        CHECK(of_all % counts[kind] == 0);
-        made.resources.insert(made.resources.end(), of_all / counts[kind], example[kind]);
-      }
-      made.add(flow.latency_s, flow.bytes, flow.alone);
-    }
-    return made;
-  };
+void OneOfAlike::add_shapes(const LaneKinds::Ops& whole, const LaneKinds& kinds, const Kinds& of) {
   const ShapeNumbers& numbers = whole.shapes.numbers();
   constexpr std::uint32_t kNew = ~std::uint32_t{0};
   std::vector<std::uint32_t> shape_of(numbers.examples().size(), kNew);
-  std::vector<std::int64_t> transfers_of(numbers.examples().size());
-  for (const OpId id : numbers.examples()) {
-    std::int64_t& moved = transfers_of[numbers.of(id)];
-    moved = whole.shapes.begin(id).transfers;
-    if (whole.shapes.reduces_separately(id)) moved += whole.shapes.reduce(id).transfers;
-  }
+  ops_of_shape_.resize(numbers.examples().size());
   shapes.resize(program.ops.size());
   for (OpId id = 0; id < number.size(); ++id) {
     check_interruption_at(id);
-    transfers += transfers_of[numbers.of(id)];
+    ++ops_of_shape_[numbers.of(id)];
     const std::uint32_t lane = kinds.lane(id);
     const std::uint32_t kind = kinds.kind_of_lane(lane);
     if (of.example[kind] != lane) continue;
     std::uint32_t& shape = shape_of[numbers.of(id)];
     if (shape == kNew) {
-      shape = static_cast<std::uint32_t>(flows.size());
-      const auto lanes = static_cast<std::size_t>(of.lanes[kind]);
-      OpShapes::Shape& made = flows.emplace_back();
-      made.begin = for_all(whole.shapes.begin(id), lanes);
-      if (whole.shapes.reduces_separately(id)) {
-        made.reduce = for_all(whole.shapes.reduce(id), lanes);
-      }
+      shape = static_cast<std::uint32_t>(examples.size());
+      stands_for_.push_back({id, static_cast<std::size_t>(of.lanes[kind])});
       examples.push_back(number[id]);
     }
     shapes[number[id]] = shape;
   }
+}
+
+void OneOfAlike::add_resources(const LaneKinds& kinds) {
+  for (ResourceId id = 0; id < kinds.resources(); ++id) {
+    const std::uint32_t kind = kinds.kind_of_resource(id);
+    kind_of_resource_.push_back(kind);
+    if (kind == example_.size()) {
+      example_.push_back(id);
+      counts_.push_back(0);
+    }
+    ++counts_[kind];
+  }
+}
+
+/// Of flows that so many lanes start alike. `uses`: scratch, 0 by kind of resources.
+FlowList OneOfAlike::of_all(const FlowList& list, std::size_t lanes,
+                            std::vector<std::size_t>& uses) const {
+  FlowList made = list;
+  made.flows.clear();
+  made.resources.clear();
+  for (const FlowList::Flow& flow : list.flows) {
+    for (const ResourceId one : list.resources_of(flow)) ++uses[kind_of_resource_[one]];
+    for (const ResourceId one : list.resources_of(flow)) {
+      const std::uint32_t kind = kind_of_resource_[one];
+      const std::size_t of_kind = lanes * std::exchange(uses[kind], 0);
+      CHECK(of_kind % counts_[kind] == 0);
+      made.resources.insert(made.resources.end(), of_kind / counts_[kind], example_[kind]);
+    }
+    made.add(flow.latency_s, flow.bytes, flow.alone);
+  }
+  return made;
+}
+
+std::vector<OpShapes::Shape> OneOfAlike::flows(OpShapes& whole) const {
+  std::vector<OpShapes::Shape> all;
+  all.reserve(stands_for_.size());
+  std::vector<std::size_t> uses(example_.size(), 0);
+  for (const auto& [id, lanes] : stands_for_) {
+    OpShapes::Shape& made = all.emplace_back();
+    made.begin = of_all(whole.begin(id), lanes, uses);
+    if (whole.reduces_separately(id)) made.reduce = of_all(whole.reduce(id), lanes, uses);
+  }
+  return all;
+}
+
+std::int64_t OneOfAlike::transfers(OpShapes& whole) const {
+  std::int64_t all = 0;
+  for (const OpId id : whole.numbers().examples()) {
+    std::int64_t moved = whole.begin(id).transfers;
+    if (whole.reduces_separately(id)) moved += whole.reduce(id).transfers;
+    all += ops_of_shape_[whole.numbers().of(id)] * moved;
+  }
+  return all;
 }
 
 }  // namespace espalier

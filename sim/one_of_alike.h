@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,10 +12,17 @@
 
 namespace espalier {
 
-/// The ops of one lane of each kind, as a program that takes as long as the whole.
+/// The ops of one lane of each kind, as a program that takes as long as the whole. It holds for
+/// whatever ops cost, as long as lanes are of these kinds.
 struct OneOfAlike {
   /// \pre kinds.are_few()
   OneOfAlike(const LaneKinds::Ops& whole, const LaneKinds& kinds);
+
+  /// By shape, of flows of the whole's: a resource is named as often as those of all alike ops use
+  /// it.
+  std::vector<OpShapes::Shape> flows(OpShapes& whole) const;
+  /// Of the whole.
+  std::int64_t transfers(OpShapes& whole) const;
 
   /// Its operands are those of the op that stands for the others. Where they lie says nothing of
   /// who waits for whom: the dependencies are complete.
@@ -24,16 +32,26 @@ struct OneOfAlike {
   SentData sent;
   std::vector<std::uint32_t> shapes;  ///< by op, counted from 0
   std::vector<OpId> examples;         ///< by shape: an op
-  /// By shape: a resource is named as often as the flows of all alike ops use it.
-  std::vector<OpShapes::Shape> flows;
-  std::vector<OpId> number;    ///< by op of the whole: what it is in the program
-  std::int64_t transfers = 0;  ///< of the whole
+  std::vector<OpId> number;           ///< by op of the whole: what it is in the program
 
  private:
   struct Kinds;
+  /// Of the whole, for which it stands.
+  struct StandsFor {
+    OpId example = 0;       ///< an op of the shape
+    std::size_t lanes = 0;  ///< that are alike
+  };
   void add_ops(const LaneKinds::Ops& whole, const LaneKinds& kinds, const Kinds& of);
   void add_waits(const LaneKinds::Ops& whole, const std::vector<OpId>& originals);
-  void add_flows(const LaneKinds::Ops& whole, const LaneKinds& kinds, const Kinds& of);
+  void add_shapes(const LaneKinds::Ops& whole, const LaneKinds& kinds, const Kinds& of);
+  void add_resources(const LaneKinds& kinds);
+  FlowList of_all(const FlowList& list, std::size_t lanes, std::vector<std::size_t>& uses) const;
+
+  std::vector<StandsFor> stands_for_;            ///< by shape
+  std::vector<std::int64_t> ops_of_shape_;       ///< of the whole
+  std::vector<std::uint32_t> kind_of_resource_;  ///< by resource of the whole's flows
+  std::vector<ResourceId> example_;              ///< by kind of these
+  std::vector<std::size_t> counts_;              ///< likewise
 };
 
 }  // namespace espalier

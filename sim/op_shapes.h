@@ -24,6 +24,7 @@ class ShapeNumbers {
 
   /// Counted from 0, in order of the first op of each.
   std::uint32_t of(OpId id) const { return number_[id]; }
+  const std::vector<std::uint32_t>& by_op() const { return number_; }
   /// The first op of every shape.
   const std::vector<OpId>& examples() const { return examples_; }
 

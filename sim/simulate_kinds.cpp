@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulate_kinds.h"
 
+#include <any>
+#include <utility>
+
 #include "sim/awaited_ops.h"
 #include "sim/back_to_back.h"
+#include "sim/known_kinds.h"
 #include "sim/lane_kinds.h"
 #include "sim/least_time.h"
 #include "sim/one_of_alike.h"
@@ -38,14 +42,25 @@ bool is_too_slow(const Simulation& of, OpShapes& shapes) {
 }
 
 /// Nothing where few lanes are alike.
-std::optional<OneOfAlike> one_of_alike(const Simulation& of, OpShapes& shapes,
-                                       const MachineResources& machine) {
-  if (!LaneKinds::are_orderly(of.program, of.blocks, shapes, of.profile())) return std::nullopt;
-  const AwaitedOps awaited(of.program, of.names.rounds(), shapes);
-  const LaneKinds::Ops ops{of.program, awaited, of.sent, of.blocks, shapes};
+KnownKinds find_kinds(const Simulation& of, OpShapes& shapes, const MachineResources& machine,
+                      KindsKey key, bool is_kept) {
+  const AwaitedOps awaited(of.program, of.names.rounds(), shapes, is_kept);
+  KnownKinds found{key, awaited.outlasting(), std::nullopt, {}};
+  const LaneKinds::Ops ops{of.program, awaited, of.sent(), of.blocks, shapes};
   const LaneKinds kinds(ops, machine);
-  if (!kinds.are_few()) return std::nullopt;
-  return OneOfAlike(ops, kinds);
+  if (!kinds.are_few()) return found;
+  found.one.emplace(ops, kinds);
+  found.spanning = first_and_last_ops(of.program, shapes.numbers());
+  return found;
+}
+
+/// What simulations of the program keep; null where nobody lets them, or it would be much.
+KindsOfProgram* kept_kinds(const Simulation& of) {
+  constexpr std::size_t kMaxOps = std::size_t{1} << 16;
+  std::any* const found = of.options.found.get();
+  if (found == nullptr || of.program.ops.size() > kMaxOps) return nullptr;
+  if (!found->has_value()) found->emplace<KindsOfProgram>();
+  return std::any_cast<KindsOfProgram>(found);
 }
 
 }  // namespace
@@ -70,17 +85,25 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
     none.outcome.end = SimEnd::too_slow;
     return none;
   }
-  const std::optional<OneOfAlike> found = one_of_alike(of, shapes, machine);
-  if (!found) return std::nullopt;
+  if (!LaneKinds::are_orderly(of.program, of.blocks, shapes, of.profile())) return std::nullopt;
+  KindsOfProgram own;
+  KindsOfProgram* const kept = kept_kinds(of);
+  KindsOfProgram& known = kept != nullptr ? *kept : own;
+  const KindsKey key = kept != nullptr ? kinds_key(of, shapes, machine) : KindsKey{};
+  const KnownKinds* found = known.find(key, shapes);
+  if (found == nullptr) found = &known.add(find_kinds(of, shapes, machine, key, kept != nullptr));
+  if (!found->one) return std::nullopt;
 
-  const Program& program = found->program;
+  const OneOfAlike& one = *found->one;
+  const Program& program = one.program;
   const OpNames names = OpNames::without_rounds(program);
-  const OpGraph graph(program, found->awaits_result);
-  const ShapeNumbers numbers(found->shapes, found->examples);
-  KnownFlows flows(numbers, found->flows, of_ops);
-  Dispatcher dispatcher(program, names, graph, found->sent, of.blocks, of.profile(),
-                        of.message_bytes, flows, of.unit, engine);
-  dispatcher.await(found->landings);
+  const OpGraph graph(program, one.awaits_result);
+  const ShapeNumbers numbers(one.shapes, one.examples);
+  const std::vector<OpShapes::Shape> lists = one.flows(shapes);
+  KnownFlows flows(numbers, lists, of_ops);
+  Dispatcher dispatcher(program, names, graph, one.sent, of.blocks, of.profile(), of.message_bytes,
+                        flows, of.unit, engine);
+  dispatcher.await(one.landings);
   std::optional<LeastTime> least;
   if (of.is_limited()) {
     least.emplace(program, of.blocks, numbers, flows, of.limit_s());
@@ -96,10 +119,10 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   done.outcome.end = engine.end();
   if (engine.end() != SimEnd::finished) return done;
   done.outcome.history = dispatcher.take_history();
-  done.outcome.history.transfers = found->transfers;
+  done.outcome.history.transfers = one.transfers(shapes);
   take_times(of, done.outcome, machine, {}, [&](double overhead_s) {
-    return back_to_back_s(of.program, of.blocks, shapes.numbers(), found->number,
-                          done.outcome.history, done.outcome.links, overhead_s);
+    return back_to_back_s(of.program, of.blocks, found->spanning, one.number, done.outcome.history,
+                          done.outcome.links, overhead_s);
   });
   return done;
 }

@@ -53,12 +53,18 @@ Simulation::Simulation(const Program& of, const Target& on, const RunOptions& as
       names(of, groups_run(of, on.rotation)),
       graph(of),
       blocks(of, graph, on, as.blocks),
-      sent(on.router->profile().fifo_steps > 0 ? SentData(of, names.rounds()) : SentData()),
       unit(slowest_link_gbps(*on.router)),
       message_bytes(static_cast<double>(as.size_bytes)) {}
 
 double Simulation::call_overhead_s() const {
   return espalier::call_overhead_s(program, target, options);
+}
+
+const SentData& Simulation::sent() const {
+  if (!sent_) {
+    sent_ = profile().fifo_steps > 0 ? SentData(program, names.rounds()) : SentData();
+  }
+  return *sent_;
 }
 
 bool Simulation::is_limited() const {

@@ -37,6 +37,8 @@ struct Simulation {
   /// That date, without the call's overhead. \pre is_limited
   double limit_s() const { return options.limits->time_s - call_overhead_s(); }
   EngineLimits engine_limits() const;
+  /// Where the profile has FIFOs; found when it is first asked for.
+  const SentData& sent() const;
 
   const Program& program;
   const Target& target;
@@ -44,9 +46,11 @@ struct Simulation {
   const OpNames names;
   const OpGraph graph;
   const BlockMap blocks;
-  const SentData sent;  ///< where the profile has FIFOs
   const TimeUnit unit;
   const double message_bytes;
+
+ private:
+  mutable std::optional<SentData> sent_;
 };
 
 /// 0 without links.

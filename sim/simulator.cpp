@@ -131,7 +131,7 @@ std::optional<SimulationOutcome> simulate(const Simulation& of, const std::vecto
           ? SimulatedFlows(of.program, of.names, of.blocks, of.profile(), of.message_bytes, machine,
                            of_ops)
           : SimulatedFlows(of.program, known ? &known->shapes.numbers() : nullptr, of_ops);
-  Dispatcher dispatcher(of.program, of.names, of.graph, of.sent, of.blocks, of.profile(),
+  Dispatcher dispatcher(of.program, of.names, of.graph, of.sent(), of.blocks, of.profile(),
                         of.message_bytes, flows.get(), of.unit, engine);
   std::optional<LeastTime> least;
   if (known) {
@@ -227,7 +227,7 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   report.message_bytes = options.size_bytes;
   const bool all_groups = simulation.names.all_groups();
   report.transfers = outcome.history.transfers * (all_groups ? 1 : program.fold.groups);
-  if (done.alike_lanes != AlikeLanes::one_simulated) {
+  if (!options.only_times) {
     report_critical_path(program, simulation.names, outcome.history, simulated);
   }
   if (options.timeline) report.timeline = timeline(outcome.history);

@@ -7,6 +7,7 @@
 
 #include "ir/chunk.h"
 #include "ir/verify.h"
+#include "tests/algorithms/machines.h"
 #include "tests/algorithms/programs.h"
 #include "tests/ir/built_again.h"
 
@@ -112,6 +113,31 @@ TEST(EveryProgram, OneRankOnlyKeepsItsOwn) {
       }
     }
   }
+}
+
+/// Algorithm::of_ranks_alone is said of those alone that do without the machine.
+TEST(EveryProgram, OfRanksAloneIsTheSameOnEveryMachine) {
+  int of_ranks = 0;
+  for (const Algorithm* algorithm : all_algorithms()) {
+    if (!algorithm->of_ranks_alone) continue;
+    ++of_ranks;
+    EXPECT_FALSE(algorithm->needs_machine || algorithm->uses_hosts || algorithm->uses_relays);
+    for (const char* spec : {"dgx1-v100", "mist:nodes=2", "kesch:nodes=1", "dgx-a100"}) {
+      const programs::Machine machine(spec, {}, LinkScope::all);
+      for (const Collective collective : algorithm->collectives) {
+        for (const std::string& variant : variants(*algorithm)) {
+          const AlgorithmChoice choice = parse_algorithm(variant);
+          const BuildRequest on_machine = machine.request(collective);
+          if (unsupported(choice, on_machine)) continue;
+          const Program alone = build(choice, request(collective, machine.ranks()));
+          EXPECT_TRUE(same_program(build(choice, on_machine), alone))
+              << variant << " " << to_string(collective) << " on " << spec;
+          EXPECT_TRUE(on_machine.notes->empty()) << variant;
+        }
+      }
+    }
+  }
+  EXPECT_GE(of_ranks, 10);
 }
 
 TEST(EveryProgram, HostsScatteredOverTheRanks) {

@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <any>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "sim/known_kinds.h"
 #include "tests/sim/machine.h"
 
 namespace espalier {
@@ -294,6 +297,49 @@ TEST(OneOfAlike, TakesTheTimeOfAllOfRandomGroups) {
     if (HasFailure()) return;
   }
   EXPECT_GT(of_kinds, kPrograms * 3 / 4);
+}
+
+/// What simulations of a program found out changes nothing about later ones: on machines of other
+/// figures, some of which make other lanes alike, or fewer, and for other messages.
+TEST(OneOfAlike, HoldsForOtherFiguresIfTheKindsAreTheSame) {
+  constexpr unsigned kPrograms = 150;
+  std::size_t runs = 0;
+  std::size_t kinds = 0;
+  for (unsigned seed = 0; seed < kPrograms; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    AlikeGroups groups(random, std::uniform_int_distribution(2, 3)(random));
+    const Program program = groups.program();
+    const Profile first = groups.profile();
+    const auto found = std::make_shared<std::any>();
+    for (int i = 0; i < 8; ++i) {
+      Topology topology = groups.topology();
+      if (i % 4 == 3) topology.links[random() % topology.links.size()].gbps += 3;
+      const TestMachine machine(topology, i < 6 ? first : groups.profile());
+      for (const int scale : {1, 3, 1000}) {
+        RunOptions options;
+        options.size_bytes = program.contract.units * kUnitBytes * scale;
+        options.only_times = true;
+        options.limits = SimLimits{};
+        const RunReport afresh = Simulator().run(program, machine.target(), options);
+        options.found = found;
+        const RunReport known = Simulator().run(program, machine.target(), options);
+        EXPECT_EQ(known.simulated->alike_lanes, afresh.simulated->alike_lanes);
+        EXPECT_EQ(known.simulated->end, afresh.simulated->end);
+        EXPECT_EQ(known.time_s, afresh.time_s);
+        EXPECT_EQ(known.simulated->back_to_back_s, afresh.simulated->back_to_back_s);
+        EXPECT_EQ(known.transfers, afresh.transfers);
+        EXPECT_EQ(busiest_s(known), busiest_s(afresh));
+        ++runs;
+      }
+    }
+    if (const auto* of_program = std::any_cast<KindsOfProgram>(found.get())) {
+      kinds += of_program->size();
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(runs, 2 * kinds);  // most were known
+  EXPECT_GT(kinds, 2 * kPrograms);
 }
 
 }  // namespace

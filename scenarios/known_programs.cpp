@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/known_programs.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace espalier {
+namespace {
+
+constexpr std::size_t kMaxPrograms = 32;
+constexpr std::size_t kMaxOps = std::size_t{1} << 18;
+
+}  // namespace
+
+std::shared_ptr<KnownProgram> KnownPrograms::shared(std::shared_ptr<const Program> program) {
+  const auto earlier = std::ranges::find_if(
+      known_, [&](const auto& known) { return same_program(*known->program, *program); });
+  if (earlier != known_.end()) return *earlier;
+  auto made = std::make_shared<KnownProgram>();
+  made->program = std::move(program);
+  if (made->program->ops.size() > kMaxOps) return made;
+  made->found = std::make_shared<std::any>();
+  ops_ += made->program->ops.size();
+  known_.push_back(made);
+  while (ops_ > kMaxOps || known_.size() > kMaxPrograms) {
+    // Whoever still has it: what is found out about all programs would take much memory.
+    known_.front()->found = nullptr;
+    ops_ -= known_.front()->program->ops.size();
+    known_.pop_front();
+  }
+  return made;
+}
+
+std::shared_ptr<const Program> KnownPrograms::built(const AlgorithmChoice& choice,
+                                                    const BuildRequest& request) {
+  Recipe recipe{spec_of(choice), request.contract(0), request.fold};
+  const auto earlier = std::ranges::find_if(
+      known_, [&](const auto& known) { return std::ranges::count(known->recipes, recipe) > 0; });
+  if (earlier != known_.end()) return (*earlier)->program;
+  // No more than the recipe has: what else an algorithm looked at would be the first machine's.
+  BuildRequest of_ranks;
+  of_ranks.collective = request.collective;
+  of_ranks.ranks = request.ranks;
+  of_ranks.root = request.root;
+  of_ranks.in_place = request.in_place;
+  of_ranks.fold = request.fold;
+  const auto made = shared(std::make_shared<const Program>(build(choice, of_ranks)));
+  made->recipes.push_back(std::move(recipe));
+  return made->program;
+}
+
+const Verification& verdict_on(KnownProgram& known) {
+  if (!known.verdict) known.verdict = verify(*known.program);
+  return *known.verdict;
+}
+
+}  // namespace espalier
