@@ -220,6 +220,7 @@ bool bench_what_ifs(nlohmann::ordered_json& json) {
   };
   constexpr Question kQuestions[] = {
       {"ring of 8", "ring:n=8,latency_us=0.5,gbps=", "ideal", "ring"},
+      {"dgx1-v100, ring", "dgx1-v100:nvlink2.gbps=", "kernel", "ring"},
       {"dgx1-v100, nccl", "dgx1-v100:nvlink2.gbps=", "kernel", "nccl"}};
   constexpr int kTimes = 3000;
   bool met = true;
