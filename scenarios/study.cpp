@@ -91,11 +91,11 @@ void Study::finish(Prepared& made, Built built, const Query& query, const Machin
   made.instead = std::move(built.instead);
   if (made.skipped) return;
   if (built.verification) {
-    made.uncut = std::make_shared<KnownProgram>();
+    made.uncut = std::make_shared<KeptProgram>();
     made.uncut->program = std::move(built.program);
     made.uncut->verdict = std::move(built.verification);
   } else {
-    made.uncut = cache_->known_programs.shared(std::move(built.program));
+    made.uncut = cache_->kept_programs.shared(std::move(built.program));
   }
   made.whole = made.uncut->program;
   made.count_ops();
@@ -368,7 +368,7 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
   const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
   prepared.chosen = chunking;
-  KnownProgram& cut = prepared.cut(chunking);
+  KeptProgram& cut = prepared.cut(chunking);
   if (!leaves_whole(chunking)) {
     outcome.chunk_bytes =
         std::max(chunk_bytes, largest_piece_bytes(*cut.program, query.size_bytes));

@@ -22,7 +22,7 @@
 #include "scenarios/buildable.h"
 #include "scenarios/chunk_search.h"
 #include "scenarios/folding.h"
-#include "scenarios/known_programs.h"
+#include "scenarios/kept_programs.h"
 #include "scenarios/study.h"
 
 // What a study remembers between queries. Private to this room.
@@ -129,8 +129,8 @@ struct Study::Prepared {
   double had_s = 0;           ///< what there was of it then
   std::int64_t question = 0;  ///< that it was prepared for
   Chunking chosen;            ///< for the question that is being answered
-  std::shared_ptr<KnownProgram> uncut;   ///< the whole program
-  std::shared_ptr<KnownProgram> latest;  ///< as it was cut last; null: it was not
+  std::shared_ptr<KeptProgram> uncut;   ///< the whole program
+  std::shared_ptr<KeptProgram> latest;  ///< as it was cut last; null: it was not
   Chunking latest_chunking;
   PartOfSum ops;
 
@@ -139,10 +139,10 @@ struct Study::Prepared {
   /// A program from a file that the verifier refuses: nothing more is to be done with it.
   bool is_wrong() const { return uncut && uncut->verdict && !uncut->verdict->ok(); }
 
-  KnownProgram& cut(const Chunking& chunking) {
+  KeptProgram& cut(const Chunking& chunking) {
     if (leaves_whole(chunking)) return *uncut;
     if (!latest || latest_chunking != chunking) {
-      latest = std::make_shared<KnownProgram>();
+      latest = std::make_shared<KeptProgram>();
       latest->program = std::make_shared<const Program>(chunk(*whole, chunking));
       latest_chunking = chunking;
       count_ops();
@@ -228,7 +228,7 @@ struct Study::Cache {
   std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
   std::map<BaselineKey, std::optional<Baseline>> baselines;
-  KnownPrograms known_programs;
+  KeptPrograms kept_programs;
 
   /// What `parse_algorithm` makes of a word, read once.
   const AlgorithmChoice& choice(const std::string& algorithm) {
@@ -313,7 +313,7 @@ struct Study::Cache {
         return std::make_shared<const Program>(std::move(program));
       };
       const Algorithm& algorithm = *choice.algorithm;
-      if (algorithm.of_ranks_alone) return known_programs.built(choice, request);
+      if (algorithm.of_ranks_alone) return kept_programs.built(choice, request);
       return shared(algorithm.plan == nullptr
                         ? build(choice, request)
                         : build(choice, request, plan(machine, choice, request, question)));

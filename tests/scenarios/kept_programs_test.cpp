@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/known_programs.h"
+#include "scenarios/kept_programs.h"
 
 #include <gtest/gtest.h>
 
@@ -18,15 +18,15 @@ std::shared_ptr<const Program> as_shared(Program program) {
   return std::make_shared<const Program>(std::move(program));
 }
 
-Verification verdict_on(KnownPrograms& known, const Program& program) {
+Verification verdict_on(KeptPrograms& known, const Program& program) {
   return verdict_on(*known.shared(as_shared(program)));
 }
 
 /// A program is known by all that the verifier looks at: a right one says nothing of those that
 /// differ from it in anything.
-TEST(KnownPrograms, HaveTheVerdictOfTheVerifier) {
+TEST(KeptPrograms, HaveTheVerdictOfTheVerifier) {
   for (const Program& right : {ring_allreduce(3, false), ring_allreduce(4, true)}) {
-    KnownPrograms known;
+    KeptPrograms known;
     int wrong = 0;
     for (const Mutant& mutant : Mutator(right).all()) {
       EXPECT_TRUE(verdict_on(known, right).ok());
@@ -43,7 +43,7 @@ TEST(KnownPrograms, HaveTheVerdictOfTheVerifier) {
 }
 
 /// Folded programs of the same ops stand for different ones if they are repeated in another way.
-TEST(KnownPrograms, AreToldApartByFolds) {
+TEST(KeptPrograms, AreToldApartByFolds) {
   const Program whole = ring_allreduce(4, false);
   Program folded = whole;
   folded.fold.groups = 4;
@@ -58,8 +58,8 @@ TEST(KnownPrograms, AreToldApartByFolds) {
 }
 
 /// The same program is one for all who hold it, with what is found out about it.
-TEST(KnownPrograms, ShareWhatIsFoundOut) {
-  KnownPrograms known;
+TEST(KeptPrograms, ShareWhatIsFoundOut) {
+  KeptPrograms known;
   const auto first = known.shared(as_shared(ring_allreduce(4, false)));
   const auto second = known.shared(as_shared(ring_allreduce(4, false)));
   const auto other = known.shared(as_shared(ring_allreduce(4, true)));
@@ -72,8 +72,8 @@ TEST(KnownPrograms, ShareWhatIsFoundOut) {
 }
 
 /// What depends on the number of ranks alone is built once, whatever the machine.
-TEST(KnownPrograms, AreBuiltOnce) {
-  KnownPrograms known;
+TEST(KeptPrograms, AreBuiltOnce) {
+  KeptPrograms known;
   const auto built = [&](const std::string& spec, int ranks, bool in_place, const Fold& fold = {}) {
     BuildRequest request;
     request.ranks = ranks;
@@ -100,8 +100,8 @@ TEST(KnownPrograms, AreBuiltOnce) {
 }
 
 /// Of many programs the earliest are forgotten, and asked about again they have the same verdict.
-TEST(KnownPrograms, ForgetTheEarliest) {
-  KnownPrograms known;
+TEST(KeptPrograms, ForgetTheEarliest) {
+  KeptPrograms known;
   for (int round = 0; round < 2; ++round) {
     for (int ranks = 2; ranks < 40; ++ranks) {
       EXPECT_TRUE(verdict_on(known, ring_allreduce(ranks, false)).ok()) << ranks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/known_programs.h"
+#include "scenarios/kept_programs.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,11 +12,11 @@ constexpr std::size_t kMaxOps = std::size_t{1} << 18;
 
 }  // namespace
 
-std::shared_ptr<KnownProgram> KnownPrograms::shared(std::shared_ptr<const Program> program) {
+std::shared_ptr<KeptProgram> KeptPrograms::shared(std::shared_ptr<const Program> program) {
   const auto earlier = std::ranges::find_if(
       known_, [&](const auto& known) { return same_program(*known->program, *program); });
   if (earlier != known_.end()) return *earlier;
-  auto made = std::make_shared<KnownProgram>();
+  auto made = std::make_shared<KeptProgram>();
   made->program = std::move(program);
   if (made->program->ops.size() > kMaxOps) return made;
   made->found = std::make_shared<std::any>();
@@ -31,8 +31,8 @@ std::shared_ptr<KnownProgram> KnownPrograms::shared(std::shared_ptr<const Progra
   return made;
 }
 
-std::shared_ptr<const Program> KnownPrograms::built(const AlgorithmChoice& choice,
-                                                    const BuildRequest& request) {
+std::shared_ptr<const Program> KeptPrograms::built(const AlgorithmChoice& choice,
+                                                   const BuildRequest& request) {
   Recipe recipe{spec_of(choice), request.contract(0), request.fold};
   const auto earlier = std::ranges::find_if(
       known_, [&](const auto& known) { return std::ranges::count(known->recipes, recipe) > 0; });
@@ -49,7 +49,7 @@ std::shared_ptr<const Program> KnownPrograms::built(const AlgorithmChoice& choic
   return made->program;
 }
 
-const Verification& verdict_on(KnownProgram& known) {
+const Verification& verdict_on(KeptProgram& known) {
   if (!known.verdict) known.verdict = verify(*known.program);
   return *known.verdict;
 }

@@ -24,7 +24,7 @@ struct Recipe {
 };
 
 /// A program, and what is known of it whatever it is asked about.
-struct KnownProgram {
+struct KeptProgram {
   std::shared_ptr<const Program> program;
   std::vector<Recipe> recipes = {};          ///< that it is known to be of
   std::optional<Verification> verdict = {};  ///< of one from a file, known from the beginning
@@ -33,11 +33,11 @@ struct KnownProgram {
 
 /// Questions about one machine after another are mostly answered by the same few programs. Kept are
 /// the latest, of a quarter of a million ops together at most, whatever else a study forgets.
-class KnownPrograms {
+class KeptPrograms {
  public:
   /// The earlier one that is the same, or else this one, which is kept. \pre it was
   /// built: problems of one from a file name its lines, which others need not share
-  std::shared_ptr<KnownProgram> shared(std::shared_ptr<const Program> program);
+  std::shared_ptr<KeptProgram> shared(std::shared_ptr<const Program> program);
 
   /// The program of a choice, which is built when it is first asked for. \pre it is
   /// Algorithm::of_ranks_alone
@@ -46,11 +46,11 @@ class KnownPrograms {
   std::size_t programs() const { return known_.size(); }
 
  private:
-  std::deque<std::shared_ptr<KnownProgram>> known_;  ///< the latest comes last
-  std::size_t ops_ = 0;                              ///< of them all
+  std::deque<std::shared_ptr<KeptProgram>> known_;  ///< the latest comes last
+  std::size_t ops_ = 0;                             ///< of them all
 };
 
 /// What `verify` says of it, which is noted.
-const Verification& verdict_on(KnownProgram& known);
+const Verification& verdict_on(KeptProgram& known);
 
 }  // namespace espalier
