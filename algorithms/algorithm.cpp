@@ -313,6 +313,11 @@ std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request) {
   return choice.algorithm->ops(resolve_parameters(choice, std::move(request)));
 }
 
+std::int64_t rounds(const AlgorithmChoice& choice, BuildRequest request) {
+  if (choice.file || choice.algorithm->rounds == nullptr) return 0;
+  return choice.algorithm->rounds(resolve_parameters(choice, std::move(request)));
+}
+
 std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildRequest& request) {
   constexpr double kMostOps = 12e6;
   if (auto reason = unsupported(choice, request)) return reason;

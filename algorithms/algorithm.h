@@ -62,6 +62,9 @@ struct BuildRequest {
   /// How ranks repeat themselves in groups, for a program of the first group's ops only (`fold`).
   /// By default all ops are built.
   Fold fold = {};
+  /// Of the rounds that Algorithm::rounds counts, so many are not built; all else is as it is with
+  /// them.
+  std::int64_t rounds_left_out = 0;
 
   /// What to tell about the program built, such as "host_share=20 has no effect: ..."; copies of a
   /// request share it.
@@ -122,6 +125,10 @@ struct Algorithm {
   /// more than the number of ranks: beyond some ten million it is refused (`not_built`). May be
   /// null.
   double (*ops)(const BuildRequest& request) = nullptr;
+  /// How many rounds its program goes through the message in that do the same to other units, one
+  /// after the other (ir/rounds.h). `build` and `ops` respect BuildRequest::rounds_left_out. Null
+  /// where there are none.
+  std::int64_t (*rounds)(const BuildRequest& request) = nullptr;
   /// How its program may fold on a machine on which groups of ranks are alike
   /// (topologies/rotation.h), the way with the most groups first. `build` then respects
   /// BuildRequest::fold. Null where no program of it folds.
@@ -195,6 +202,8 @@ std::optional<std::string> unsupported(const AlgorithmChoice& choice, const Buil
 std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildRequest& request);
 /// About how many ops it has; nothing where its algorithm does not say.
 std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request);
+/// How many rounds alike it has (Algorithm::rounds). \pre `unsupported` answered nothing
+std::int64_t rounds(const AlgorithmChoice& choice, BuildRequest request);
 /// Whether the program may fold when it is cut into chunks (Algorithm::folds_when_cut).
 bool folds_when_cut(const AlgorithmChoice& choice);
 /// How the program may fold (Algorithm::folds), for `request.fold`.

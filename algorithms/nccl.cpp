@@ -96,6 +96,11 @@ double ops_of(const BuildRequest& request) {
   return nccl_ops(request, bytes_of(request), choice_of(request)) / request.fold.groups;
 }
 
+std::int64_t rounds_of(const BuildRequest& request) {
+  if (request.ranks == 1) return 0;
+  return nccl_rounds(request, bytes_of(request), choice_of(request));
+}
+
 std::vector<Fold> folds_of(const BuildRequest& request) {
   if (request.ranks == 1 || why_not(request)) return {};
   return nccl_folds(request, bytes_of(request), choice_of(request));
@@ -251,6 +256,7 @@ const Algorithm& nccl_algorithm() {
       .max_ranks = kMaxLinearRanks,
       .unsupported = why_not,
       .ops = ops_of,
+      .rounds = rounds_of,
       .folds = folds_of,
       .build = build_nccl,
       .call = call_library,

@@ -29,7 +29,8 @@ bool goes_by_block(const BuildRequest& request) {
 NcclRounds rounds_of_ring(const BuildRequest& request, double bytes, const NcclChoice& choice) {
   const int n = request.ranks;
   const bool is_allreduce = request.collective == Collective::allreduce;
-  return {goes_by_block(request) ? bytes / n : bytes, choice.work, is_allreduce ? n : 1};
+  return NcclRounds(goes_by_block(request) ? bytes / n : bytes, choice.work, is_allreduce ? n : 1)
+      .without(request.rounds_left_out);
 }
 
 double ops_of_ring(const BuildRequest& request, double bytes, const NcclChoice& choice) {
@@ -51,7 +52,6 @@ Program ring_program(const BuildRequest& request, double bytes, const NcclChoice
   const bool has_relays = std::ranges::any_of(choice.graph.rings, [](const Ring& ring) {
     return std::ranges::any_of(ring.relays, [](int relay) { return relay >= 0; });
   });
-  const double unit_bytes = bytes / static_cast<double>(all);
   rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
     const std::int64_t of_part = is_allreduce ? length : std::min(length, units - first);
     add_ring_channel(builder,
@@ -60,7 +60,7 @@ Program ring_program(const BuildRequest& request, double bytes, const NcclChoice
                       .channels = choice.work.channels,
                       .pulled = has_relays,
                       .part = RingChannel::Part{first, by_block ? units : length, of_part, all},
-                      .most = nccl_most_of_part(request, of_part, unit_bytes, choice),
+                      .most = nccl_most_of_part(request, of_part, rounds.unit_bytes(), choice),
                       .nodes = choice.machine.node_of_rank});
   });
   return builder.finish();
@@ -279,6 +279,13 @@ Program switch_program(BuildRequest request, const NcclChoice& choice) {
 }
 
 }  // namespace
+
+std::int64_t nccl_rounds(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  if (choice.algorithm == NcclAlgorithm::tree) return rounds_of_nccl_tree(request, bytes, choice);
+  // Every rank's block has rounds of its own: what follows one in the message is another block.
+  if (choice.algorithm != NcclAlgorithm::ring || goes_by_block(request)) return 0;
+  return rounds_of_ring(request, bytes, choice).full_rounds();
+}
 
 std::vector<Fold> nccl_folds(const BuildRequest& request, double bytes, const NcclChoice& choice) {
   std::optional<Fold> fold;

@@ -14,6 +14,9 @@ namespace espalier {
 /// What `choice` does with a message of `bytes`. \pre it can do the request's collective
 Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice& choice);
 
+/// Algorithm::rounds: those of rings and trees in which whole chunks of the message go around.
+std::int64_t nccl_rounds(const BuildRequest& request, double bytes, const NcclChoice& choice);
+
 /// How it folds: see Algorithm::folds.
 std::vector<Fold> nccl_folds(const BuildRequest& request, double bytes, const NcclChoice& choice);
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/check.h"
 #include "ir/fold.h"
 #include "nccl/work.h"
 
@@ -31,13 +32,13 @@ class NcclRounds {
     const double most =
         std::max(parts, std::min(kMostUnits / shares, std::ceil(bytes / kElementBytes)));
     units_ = static_cast<std::int64_t>(std::max(1.0, std::min(wanted, most)));
-    const double unit_bytes = std::max(bytes, 1.0) / static_cast<double>(units_);
+    unit_bytes_ = std::max(bytes, 1.0) / static_cast<double>(units_);
     const auto in_units = [&](double of_bytes) {
-      return std::max<std::int64_t>(1, std::llround(of_bytes / unit_bytes));
+      return std::max<std::int64_t>(1, std::llround(of_bytes / unit_bytes_));
     };
     full_ = work.chunk_bytes > 0 ? in_units(work.chunk_bytes) : units_;
     const std::int64_t rest = units_ % (full_ * parts_of_round());
-    if (rest > 0) last_ = length_of_last(rest, unit_bytes, work.align_bytes);
+    if (rest > 0) last_ = length_of_last(rest, unit_bytes_, work.align_bytes);
   }
 
   /// With a last round of which every share has as much as the others, but for the bytes that NCCL
@@ -59,10 +60,23 @@ class NcclRounds {
     made.last_ *= cuts;
     const auto of_part = static_cast<std::int64_t>(full_rounds) * made.full_ + made.last_;
     made.units_ = of_part * made.parts_of_round();
+    made.unit_bytes_ = std::max(bytes, 1.0) / static_cast<double>(made.units_);
     return made;
   }
 
   std::int64_t units() const { return units_; }
+  double unit_bytes() const { return unit_bytes_; }
+
+  /// Those that move whole chunks.
+  std::int64_t full_rounds() const { return units_ / (full_ * parts_of_round()); }
+
+  /// The same without so many of the full rounds. \pre there are more
+  NcclRounds without(std::int64_t rounds) const {
+    CHECK(rounds == 0 || rounds < full_rounds());
+    NcclRounds less = *this;
+    less.units_ -= rounds * full_ * parts_of_round();
+    return less;
+  }
 
   /// How often `for_each` visits.
   std::int64_t visits() const {
@@ -102,11 +116,10 @@ class NcclRounds {
   template <class Visit, class Again>
   void for_each(const Visit& visit, const Again& again) const {
     const std::int64_t full_units = full_ * parts_of_round();
-    const std::int64_t full_rounds = units_ / full_units;
     for_each([&](int channel, std::int64_t first, std::int64_t length) {
       const std::int64_t round = first / full_units;
-      if (round > 0 && round < full_rounds) {
-        if (round == 1 && channel == 0) again(full_units, full_rounds - 1);
+      if (round > 0 && round < full_rounds()) {
+        if (round == 1 && channel == 0) again(full_units, full_rounds() - 1);
         return;
       }
       visit(channel, first, length);
@@ -163,6 +176,7 @@ class NcclRounds {
   int channels_;
   std::int64_t shares_;
   std::int64_t units_ = 1;
+  double unit_bytes_ = 1;
   std::int64_t full_ = 1;  ///< of a share, in units
   std::int64_t last_ = 0;  ///< in the last round; 0: all are full
 };

@@ -156,10 +156,14 @@ class TreeRound {
   Lanes lanes_;
 };
 
+/// At the top of a tree, sums and copies take turns in handing out a round.
+constexpr int kTurns = 2;
+
 NcclRounds rounds_of_tree(const BuildRequest& request, double bytes, const NcclChoice& choice) {
-  if (choice.machine.nodes == 1) return {bytes, choice.work, 1};
+  const std::int64_t left_out = kTurns * request.rounds_left_out;
+  if (choice.machine.nodes == 1) return NcclRounds(bytes, choice.work, 1).without(left_out);
   const auto cuts = static_cast<int>(nccl_parts(request, bytes, choice));
-  return NcclRounds::in_equal_shares(bytes, choice.work, 1, cuts);
+  return NcclRounds::in_equal_shares(bytes, choice.work, 1, cuts).without(left_out);
 }
 
 /// By channel.
@@ -194,6 +198,11 @@ double ops_of_nccl_tree(const BuildRequest& request, double bytes, const NcclCho
   return 2.0 * request.ranks * visits * static_cast<double>(nccl_parts(request, bytes, choice));
 }
 
+std::int64_t rounds_of_nccl_tree(const BuildRequest& request, double bytes,
+                                 const NcclChoice& choice) {
+  return rounds_of_tree(request, bytes, choice).full_rounds() / kTurns;
+}
+
 std::optional<Fold> fold_nccl_tree(const BuildRequest& request, double bytes,
                                    const NcclChoice& choice) {
   const std::vector<std::vector<int>> nodes = nccl_ranks_by_node(choice.machine);
@@ -219,13 +228,12 @@ Program nccl_tree_program(const BuildRequest& request, double bytes, const NcclC
   Builder builder("nccl", request.contract(rounds.units()), request.fold);
   const int channels = choice.work.channels;
   const std::vector<RankTree> trees = trees_of(choice);
-  const double unit_bytes = bytes / static_cast<double>(rounds.units());
   std::vector<int> passed(static_cast<std::size_t>(channels));
   std::vector<TreeRound> at_once;
   rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
     ChunkParts parts{first, std::min(length, rounds.units() - first)};
-    parts.most = nccl_most_of_part(request, parts.length, unit_bytes, choice);
-    const bool is_odd = passed[static_cast<std::size_t>(channel)]++ % 2 == 1;
+    parts.most = nccl_most_of_part(request, parts.length, rounds.unit_bytes(), choice);
+    const bool is_odd = passed[static_cast<std::size_t>(channel)]++ % kTurns == 1;
     const int down = channels + channel;
     at_once.emplace_back(builder, choice.machine, trees[static_cast<std::size_t>(channel)], parts,
                          TreeRound::Lanes{channel, down, is_odd ? down : channel});

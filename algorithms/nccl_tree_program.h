@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "algorithms/algorithm.h"
@@ -16,6 +17,10 @@ Program nccl_tree_program(const BuildRequest& request, double bytes, const NcclC
 
 /// About how many ops it has.
 double ops_of_nccl_tree(const BuildRequest& request, double bytes, const NcclChoice& choice);
+
+/// Rounds alike: see Algorithm::rounds.
+std::int64_t rounds_of_nccl_tree(const BuildRequest& request, double bytes,
+                                 const NcclChoice& choice);
 
 /// How it folds: where every channel's tree is that of the channel before, with every rank of a
 /// node moved on to the next. Nothing where it does not.

@@ -44,10 +44,12 @@ bool is_again(const Program& program, OpId id, OpId ops, std::uint32_t units) {
          std::ranges::equal(groups_of(a), groups_of(b));
 }
 
-/// Whether all units that an op is about are in [begin, end) of `in` or `out`.
+/// Whether all units that an op is about are in [begin, end) of its buffers. Folds may turn scratch
+/// in another way than the rest.
 bool is_within(const Program& program, const Op& op, std::int64_t begin, std::int64_t end) {
+  const bool has_scratch = !program.fold.is_folded();
   const auto within = [&](const Operand& one) {
-    return one.buffer != Buffer::tmp && one.begin >= begin &&
+    return (one.buffer != Buffer::tmp || has_scratch) && one.begin >= begin &&
            std::int64_t{one.begin} + op.length <= end;
   };
   return op.kind == OpKind::combine && within(op.dst) &&

@@ -63,6 +63,11 @@ struct RunOptions {
   /// what this one adds for the next; in the back end's own form. Never passed on to runs of
   /// another program. Null: nothing is kept.
   std::shared_ptr<std::any> found = nullptr;
+  /// Simulated only: `size_bytes` has so many more rounds than the program, which stands for one
+  /// that goes through them as through those it has (ir/rounds.h). Where these have come to repeat
+  /// themselves, the others are counted in; where not, the simulation is SimEnd::unsteady. \pre
+  /// only_times
+  std::int64_t more_rounds = 0;
 };
 
 }  // namespace espalier

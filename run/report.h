@@ -37,7 +37,8 @@ struct CriticalStep {
 };
 
 /// How a simulation ended (see SimLimits). Without limits, one that gets stuck is an error.
-enum class SimEnd : std::uint8_t { finished, too_slow, too_costly, stuck };
+/// `unsteady`: see RunOptions::more_rounds.
+enum class SimEnd : std::uint8_t { finished, too_slow, too_costly, stuck, unsteady };
 
 /// What a simulation made of lanes that behave alike: it did not look for any, as that was not
 /// allowed or would not have been worth it; it found few; or it simulated one of each kind in

@@ -191,9 +191,10 @@ std::optional<Staged> staged_instead(const Program& program, const Machine& mach
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakeProgram& make, const Fold& fold, const Rotation* rotation) {
+               const MakeProgram& make, const PartOfProgram& part) {
   BuildRequest request = request_for(query, machine);
-  request.fold = fold;
+  request.fold = part.fold;
+  request.rounds_left_out = part.rounds_left_out;
   Built built;
   built.why_not = not_built(choice, request);
   if (built.why_not) {
@@ -209,7 +210,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
     }
   }
   built.notes = *request.notes;
-  built.why_not = not_routable(*program, machine, rotation);
+  built.why_not = not_routable(*program, machine, part.rotation);
   if (built.why_not && !choice.file) {
     if (auto staged = staged_instead(*program, machine)) {
       built.why_not.reset();
@@ -222,6 +223,17 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   built.is_routing = built.why_not.has_value();
   if (!built.why_not) built.program = std::move(program);
   return built;
+}
+
+std::int64_t rounds_to_leave_out(const Machine& machine, const AlgorithmChoice& choice,
+                                 const Query& query, std::int64_t enough) {
+  // Whatever the number of rounds after which all repeats itself, the rest is a multiple of it.
+  constexpr std::int64_t kMultiple = 12;
+  constexpr std::int64_t kManyTimes = 3;
+  const BuildRequest request = request_for(query, machine);
+  if (choice.algorithm->rounds == nullptr || unsupported(choice, request)) return 0;
+  const std::int64_t all = rounds(choice, request);
+  return all < kManyTimes * enough ? 0 : (all - enough) / kMultiple * kMultiple;
 }
 
 Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request) {

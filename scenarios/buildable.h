@@ -69,12 +69,22 @@ struct Built {
 /// of a plan needs some, too. \pre as espalier::plan
 Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request);
 
-/// `make` builds the program of the choice; without it, `espalier::build` does. `fold`: of the
-/// program, see Algorithm::fold; with the machine's rotation.
+/// What is built in place of all of a program.
+struct PartOfProgram {
+  Fold fold = {};                      ///< see Algorithm::folds
+  const Rotation* rotation = nullptr;  ///< then: the machine's
+  std::int64_t rounds_left_out = 0;    ///< BuildRequest::rounds_left_out
+};
+
+/// `make` builds the program of the choice; without it, `espalier::build` does.
 using MakeProgram = std::function<std::shared_ptr<const Program>(const BuildRequest& request)>;
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakeProgram& make = {}, const Fold& fold = {},
-               const Rotation* rotation = nullptr);
+               const MakeProgram& make = {}, const PartOfProgram& part = {});
+
+/// Rounds alike (Algorithm::rounds) of a program that may do with so many in place of all
+/// (RunOptions::more_rounds) that are to be left out; 0 where it has not many more.
+std::int64_t rounds_to_leave_out(const Machine& machine, const AlgorithmChoice& choice,
+                                 const Query& query, std::int64_t enough);
 
 /// The algorithms that the machine can carry out for the query's collective, found by building
 /// them; none if there are so many ranks that this would take long.

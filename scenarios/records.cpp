@@ -155,7 +155,7 @@ auto members(Is<Prediction> auto& prediction) {
 // executed.
 auto members(Is<RunOptions> auto& run) {
   auto& [size_bytes, type, op, iterations, warmup, check, timeline, only_times, is_call, blocks,
-         engine, starts_s, start_together, limits, timeout_s, found] = run;
+         engine, starts_s, start_together, limits, timeout_s, found, more_rounds] = run;
   return std::tie(type, op, is_call, start_together, engine);
 }
 auto members(Is<Query> auto& query) {

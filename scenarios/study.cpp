@@ -76,7 +76,12 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
     if (auto known = cache_->known_program(whole, asked_)) {
       return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
     }
-    built = build_on(machine, made->choice, query, cache_->builder(machine, made->choice, asked_));
+    if (cache_->may_leave_out_rounds(query)) {
+      made->rounds_left_out =
+          rounds_to_leave_out(machine, made->choice, query, cache_->enough_rounds(whole));
+    }
+    built = build_on(machine, made->choice, query, cache_->builder(machine, made->choice, asked_),
+                     {.rounds_left_out = made->rounds_left_out});
     is_whole = true;
   }
   finish(*made, std::move(built), query, machine);
@@ -287,7 +292,11 @@ Outcome Study::answer(const Query& query) {
     const auto why = why_not_used(*choice(query.algorithm).file->foreign, machine, query);
     if (why) return ask_library(query, *why);
   }
-  const std::shared_ptr<Prepared> held = prepare(query, machine);
+  std::shared_ptr<Prepared> held = prepare(query, machine);
+  if (held->rounds_left_out > 0) {
+    predict(query);  // until it has rounds enough
+    held = prepare(query, machine);
+  }
   Prepared& prepared = *held;
   outcome.skipped = prepared.skipped;
   outcome.instead = prepared.is_unroutable ? possible_instead(query, machine) : prepared.instead;
@@ -321,6 +330,10 @@ Outcome Study::answer(const Query& query) {
   } else {
     if (!put_on_blocks(query, target, options, outcome)) return outcome;
     outcome.report = backend_.run(*outcome.program, target, options);
+    if (is_unsteady(outcome.report)) {  // ranks that begin one after the other take longer to be
+      cache_->build_more_rounds(query, machine);
+      return answer(query);
+    }
   }
   rate(query, machine, router, prepared, outcome);
   return outcome;
@@ -333,6 +346,7 @@ RunOptions Study::options_of(const Query& query, const Machine& machine, const R
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
   options.only_times = query.only_times;
+  options.more_rounds = prepared.rounds_left_out;
   if (&program == prepared.whole.get()) options.found = prepared.uncut->found;
   options.starts_s = starts_of(machine, router, query, program, prepared.rotation.get());
   return options;

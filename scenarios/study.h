@@ -261,8 +261,9 @@ class Study {
   // What the simulator is asked before (study_predictions.cpp).
   /// What simulations of a program with one protocol say of it with others.
   struct Met {
-    double busy_s = 0;  ///< of its busiest link
-    std::string stuck;  ///< why it got stuck, cut in some way
+    double busy_s = 0;         ///< of its busiest link
+    std::string stuck;         ///< why it got stuck, cut in some way
+    bool is_unsteady = false;  ///< SimEnd::unsteady
   };
   std::vector<std::size_t> runtimes(const Machine& machine, const Prepared& prepared) const;
   Prediction simulate(const Query& query, Machine& machine, double worthwhile_s);

@@ -99,6 +99,11 @@ class PartOfSum {
   std::size_t part_ = 0;
 };
 
+/// Whether it was of a program with too few rounds (RunOptions::more_rounds).
+inline bool is_unsteady(const RunReport& report) {
+  return report.simulated && report.simulated->end == SimEnd::unsteady;
+}
+
 /// An algorithm built for a machine.
 struct Study::Prepared {
   /// `kept_ops`: see Cache.
@@ -111,6 +116,7 @@ struct Study::Prepared {
   std::shared_ptr<const Program> whole;
   std::vector<std::string> notes;  ///< what to tell about it
   LinksUsed links;
+  std::int64_t rounds_left_out = 0;  ///< RunOptions::more_rounds
   /// Of a folded program; null: the ops of all groups are run.
   std::shared_ptr<const Rotation> rotation;
   bool may_be_cut = true;  ///< see espalier::may_be_cut
@@ -189,9 +195,9 @@ struct Study::Cache {
   using MachineKey =
       std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
   /// With the size of the message where programs depend on it, 0 elsewhere; and with how ranks
-  /// begin, where that decides on whether they are folded.
+  /// begin, where that decides on whether they are folded; and whether rounds may be left out.
   using ProgramKey = std::tuple<const Machine*, Collective, int, bool, std::string, std::int64_t,
-                                bool, LaunchMode>;
+                                bool, LaunchMode, bool>;
   using PlanKey = std::tuple<const Machine*, Collective, int, std::string>;
   /// By the chunk size asked for.
   using PredictionKey = std::pair<ProgramKey, std::optional<std::int64_t>>;
@@ -228,6 +234,7 @@ struct Study::Cache {
   std::map<BoundKey, Limits> bounds;
   std::map<RootKey, std::string> instead;
   std::map<BaselineKey, std::optional<Baseline>> baselines;
+  std::map<ProgramKey, std::int64_t> rounds_built;  ///< where the first ones were too few
   KeptPrograms kept_programs;
 
   /// What `parse_algorithm` makes of a word, read once.
@@ -252,21 +259,47 @@ struct Study::Cache {
     return may_fold(query) && (query.only_times || machine.ranks() >= kMinFoldedRanks);
   }
 
+  /// Rounds of programs that go through messages round by round, for who asks for nothing but
+  /// times.
+  bool may_leave_out_rounds(const Query& query) { return query.only_times && may_fold(query); }
+
   /// `folds`: of the program that is folded where that is possible; else with all ops.
   ProgramKey program_key(const Query& query, const Machine& machine, bool folds) {
     const bool by_size = is_library(choice(query.algorithm));
-    return {&machine,        query.collective,
-            query.root,      query.in_place,
-            query.algorithm, by_size ? query.size_bytes : 0,
-            folds,           folds ? query.launch : LaunchMode::per_gpu};
+    return {&machine,
+            query.collective,
+            query.root,
+            query.in_place,
+            query.algorithm,
+            by_size ? query.size_bytes : 0,
+            folds,
+            folds ? query.launch : LaunchMode::per_gpu,
+            by_size && may_leave_out_rounds(query)};
   }
   ProgramKey program_key(const Query& query, const Machine& machine) {
     return program_key(query, machine, may_fold(query, machine));
   }
 
   /// What is predicted is a time alone.
-  PredictionKey prediction_key(const Query& query, const Machine& machine) {
+  PredictionKey prediction_key(Query query, const Machine& machine) {
+    query.only_times = true;
     return {program_key(query, machine, may_fold(query)), query.chunk_bytes};
+  }
+
+  /// So many of the program's rounds are built as long as nothing else is known.
+  std::int64_t enough_rounds(const ProgramKey& key) const {
+    constexpr std::int64_t kFirst = 16;
+    const auto known = rounds_built.find(key);
+    return known == rounds_built.end() ? kFirst : known->second;
+  }
+  /// They are too few to see how they go on: the program has more of them when it is prepared anew.
+  void build_more_rounds(const Query& query, const Machine& machine) {
+    constexpr std::int64_t kTimes = 4;
+    for (const bool folds : {false, may_fold(query, machine)}) {
+      programs.erase(program_key(query, machine, folds));
+    }
+    const ProgramKey whole = program_key(query, machine, /*folds=*/false);
+    rounds_built.insert_or_assign(whole, kTimes * enough_rounds(whole));
   }
 
   static bool is_same_but_for_size(ProgramKey a, const ProgramKey& b) {
@@ -330,6 +363,7 @@ struct Study::Cache {
     bounds.clear();
     instead.clear();
     baselines.clear();
+    rounds_built.clear();
     std::erase_if(programs, [&](const auto& known) {
       const bool is_folded = known.second->rotation != nullptr;  // of the topology that was
       return !keeps_libraries || is_folded || !is_library(known.second->choice);

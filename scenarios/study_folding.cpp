@@ -37,8 +37,8 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
     if (is_planned && !folds_ways(plan(request), machine, *folding->rotation)) return std::nullopt;
     const bool begin_alike = starts_fold(machine, query, folding->fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
-    Built built =
-        build_on(machine, made.choice, query, make, folding->fold, folding->rotation.get());
+    Built built = build_on(machine, made.choice, query, make,
+                           {.fold = folding->fold, .rotation = folding->rotation.get()});
     if (!built.program) return std::nullopt;
     const bool goes_alike = folds_routes(*built.program, machine, *folding->rotation);
     if (goes_alike && are_cut_alike(*built.program, made.choice)) {

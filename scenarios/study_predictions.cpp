@@ -83,6 +83,10 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
   const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
   const std::size_t first = known.prediction == nullptr ? 0 : known.prediction->runtime;
   Prediction best = simulate(query, machine, prepared, first, at_most_s, worthwhile_s, met);
+  if (met.is_unsteady) {
+    cache_->build_more_rounds(query, machine);
+    return simulate(query, machine, worthwhile_s);
+  }
   const double wire = machine.runtime(first).profile().protocol.wire;
   std::vector<std::string> left_out;
   for (const std::size_t runtime : runtimes(machine, prepared)) {
@@ -94,9 +98,13 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
       left_out.push_back(profile.protocol.name);
       continue;
     }
-    Met unused;
+    Met met_there;
     const Prediction other =
-        simulate(query, machine, prepared, runtime, to_beat_s, worthwhile_s, unused);
+        simulate(query, machine, prepared, runtime, to_beat_s, worthwhile_s, met_there);
+    if (met_there.is_unsteady) {
+      cache_->build_more_rounds(query, machine);
+      return simulate(query, machine, worthwhile_s);
+    }
     if (shorter(other.best.time_s, best.best.time_s)) best = other;
   }
   if (std::isinf(best.best.time_s)) {
@@ -116,6 +124,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
   options.timeline = false;
+  options.more_rounds = prepared.rounds_left_out;
   const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Target target{&machine.runtime(runtime), machine.placement, prepared.rotation.get()};
   // Where lanes of the whole program, or of larger pieces, are not alike, nobody looks again.
@@ -131,6 +140,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
       if (link.is_link) met.busy_s = std::max(met.busy_s, link.busy_s);
     }
     if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
+    met.is_unsteady = is_unsteady(report);
     if (report.simulated->end == SimEnd::finished) {
       prepared.keep_if_fastest(query.size_bytes, chunking, runtime, report, !options.only_times);
     }
@@ -141,7 +151,8 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   const bool searches =
       !query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut;
   const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
-  const bool is_large = asked_bytes > 0 || prepared.whole->ops.size() > kFewOps;
+  const bool is_large =
+      asked_bytes > 0 || (prepared.whole->ops.size() > kFewOps && prepared.rounds_left_out == 0);
   LeastTimes least;
   if (searches || (is_large && std::isfinite(too_slow_s))) {
     least = simulator_->least_times(*prepared.whole, target, options, too_slow_s);

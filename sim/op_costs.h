@@ -68,6 +68,13 @@ class OpCosts {
     if (!turns_.empty()) return known_turn(op);
     return {lockstep_.seconds(op), is_early(op), is_far_on(op), is_further(op), arrivals_of(op)};
   }
+  /// Whether an op further on its lane that does the same costs as much. \pre it is one of the
+  /// program's, and turns are not known
+  bool is_settled(const Op& op) const {
+    if (lockstep_.seconds(op) > 0) return false;
+    const bool stays_here = passed_.empty() || passed_[number_of(op)] == 0;
+    return stays_here || (!is_early(op) && (profile_.protocol.drift_ops == 0 || is_far_on(op)));
+  }
   /// \pre it is one of the program's
   OpArrivals arrivals_of(const Op& op) const {
     if (!turns_.empty()) return known_turn(op).arrivals;

@@ -68,13 +68,14 @@ void MachineFlows::add(double latency_s, double bytes, ResourceId alone) {
   count(list_.flows.back(), list_.resources_of(list_.flows.back()));
 }
 
-void MachineFlows::count(const FlowList::Flow& flow, std::span<const ResourceId> resources) {
-  machine_.count(resources, flow.bytes);
-  if (flow.alone != kNoResource) machine_.count(flow.alone, flow.bytes);
+void MachineFlows::count(const FlowList::Flow& flow, std::span<const ResourceId> resources,
+                         double times) {
+  machine_.count(resources, flow.bytes * times);
+  if (flow.alone != kNoResource) machine_.count(flow.alone, flow.bytes * times);
 }
 
-const FlowList& MachineFlows::again(const FlowList& list) {
-  for (const FlowList::Flow& flow : list.flows) count(flow, list.resources_of(flow));
+const FlowList& MachineFlows::again(const FlowList& list, double times) {
+  for (const FlowList::Flow& flow : list.flows) count(flow, list.resources_of(flow), times);
   return list;
 }
 

@@ -74,21 +74,23 @@ class MachineFlows final : public OpFlows {
 
   const FlowList& begin(OpId id) override;
   const FlowList& reduce(OpId id) override;
-  /// Those that another op of the same shape starts.
-  const FlowList& again(const FlowList& list);
+  /// Those that another op of the same shape starts, or so many others.
+  const FlowList& again(const FlowList& list, double times = 1);
   bool reduces_separately(OpId id) const override {
     return costs_.reduces_separately(program_.ops[id]);
   }
   double bytes_per_s(ResourceId resource) const override { return machine_.bytes_per_s(resource); }
   /// What its flows depend on beside its places and its length.
   OpTurn turn_of(const Op& op) const { return costs_.turn_of(op); }
+  /// OpCosts::is_settled
+  bool is_settled(const Op& op) const { return costs_.is_settled(op); }
 
  private:
   void stream(const Op& op);
   void pass_switch(const Op& op);
   void arrive(const Op& op);
   void add(double latency_s, double bytes, ResourceId alone = kNoResource);
-  void count(const FlowList::Flow& flow, std::span<const ResourceId> resources);
+  void count(const FlowList::Flow& flow, std::span<const ResourceId> resources, double times = 1);
   void send_message(const Path& path, double bytes);
 
   const Program& program_;

@@ -12,6 +12,7 @@
 #include "sim/one_of_alike.h"
 #include "sim/op_flows.h"
 #include "sim/op_shapes.h"
+#include "sim/steady_state.h"
 
 namespace espalier {
 
@@ -120,6 +121,10 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   if (engine.end() != SimEnd::finished) return done;
   done.outcome.history = dispatcher.take_history();
   done.outcome.history.transfers = one.transfers(shapes);
+  if (!count_in_rounds(of, &one.number, of_ops, flows, done.outcome.history)) {
+    done.outcome.end = SimEnd::unsteady;
+    return done;
+  }
   take_times(of, done.outcome, machine, {}, [&](double overhead_s) {
     return back_to_back_s(of.program, of.blocks, found->spanning, one.number, done.outcome.history,
                           done.outcome.links, overhead_s);

@@ -30,6 +30,13 @@ double end_s(const OpHistory& history, const std::vector<double>& starts_s, doub
   return end_s;
 }
 
+/// What is left of the message without the rounds that the program has not.
+double bytes_of(const Program& program, const RunOptions& options, const Rounds& rounds) {
+  const double units = static_cast<double>(program.contract.units);
+  const double more = static_cast<double>(options.more_rounds * rounds.units);
+  return static_cast<double>(options.size_bytes) * units / (units + more);
+}
+
 }  // namespace
 
 double slowest_link_gbps(const Router& router) {
@@ -54,7 +61,7 @@ Simulation::Simulation(const Program& of, const Target& on, const RunOptions& as
       graph(of),
       blocks(of, graph, on, as.blocks),
       unit(slowest_link_gbps(*on.router)),
-      message_bytes(static_cast<double>(as.size_bytes)) {}
+      message_bytes(bytes_of(of, as, names.rounds())) {}
 
 double Simulation::call_overhead_s() const {
   return espalier::call_overhead_s(program, target, options);

@@ -47,7 +47,7 @@ struct Simulation {
   const OpGraph graph;
   const BlockMap blocks;
   const TimeUnit unit;
-  const double message_bytes;
+  const double message_bytes;  ///< of what the program moves: see RunOptions::more_rounds
 
  private:
   mutable std::optional<SentData> sent_;

@@ -26,6 +26,7 @@
 #include "sim/simulate_kinds.h"
 #include "sim/simulated_flows.h"
 #include "sim/simulation.h"
+#include "sim/steady_state.h"
 #include "sim/stuck.h"
 
 namespace espalier {
@@ -95,8 +96,9 @@ struct ForeknownFlows {
 
 /// Of an engine that has run. `spans`: where ops of all groups were simulated, else null.
 SimulationOutcome outcome_of(const Simulation& of, Dispatcher& dispatcher,
-                             const MachineResources& machine, const std::vector<double>& starts_s,
-                             SimEnd end, const CallSpans* spans) {
+                             const MachineResources& machine, MachineFlows& of_ops, OpFlows& flows,
+                             const std::vector<double>& starts_s, SimEnd end,
+                             const CallSpans* spans) {
   SimulationOutcome outcome;
   outcome.end = end;
   if (end != SimEnd::finished) return outcome;
@@ -108,6 +110,10 @@ SimulationOutcome outcome_of(const Simulation& of, Dispatcher& dispatcher,
     if (!of.options.limits) throw Error(ErrorKind::runtime, std::move(reasons));
     outcome.end = SimEnd::stuck;
     outcome.stuck = reasons[0].message + "; " + reasons[1].message;
+    return outcome;
+  }
+  if (!count_in_rounds(of, nullptr, of_ops, flows, outcome.history)) {
+    outcome.end = SimEnd::unsteady;
     return outcome;
   }
   take_times(of, outcome, machine, starts_s, [&](double overhead_s) {
@@ -148,7 +154,8 @@ std::optional<SimulationOutcome> simulate(const Simulation& of, const std::vecto
     expected = *better;
     return std::nullopt;
   }
-  return outcome_of(of, dispatcher, machine, starts_s, engine.end(), spans ? &*spans : nullptr);
+  return outcome_of(of, dispatcher, machine, of_ops, flows.get(), starts_s, engine.end(),
+                    spans ? &*spans : nullptr);
 }
 
 /// SimGrid cannot abandon a simulation, and knows nothing of folds.
@@ -208,6 +215,7 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
     const SimulationOutcome at_once = simulate(simulation, {}).outcome;
     done.outcome.back_to_back_s = at_once.back_to_back_s;
     done.outcome.together_s = at_once.time_s;
+    if (at_once.end == SimEnd::unsteady) done.outcome.end = at_once.end;
   }
   SimulationOutcome& outcome = done.outcome;
 

@@ -131,9 +131,12 @@ TEST(Rounds, ThatOverlapAreNone) {
   for (Op& op : beyond.ops) op.length += 1;
   EXPECT_FALSE(with_one_round(beyond));  // into the units of the next one
 
-  Program scratch = ring({.has_last = false, .is_folded = false});
-  for (Op& op : scratch.ops) op.dst.buffer = Buffer::tmp;
-  EXPECT_FALSE(with_one_round(scratch));
+  // Scratch has its rounds, too, but folds need not turn it with the rest.
+  for (const bool is_folded : {false, true}) {
+    Program scratch = ring({.has_last = false, .is_folded = is_folded});
+    for (Op& op : scratch.ops) op.dst.buffer = Buffer::tmp;
+    EXPECT_EQ(find_rounds(scratch).has_value(), !is_folded);
+  }
 
   // For ops of the next round, but in the last one.
   Program waiting = ring({.has_last = false, .is_folded = false});
