@@ -34,8 +34,8 @@ struct Rounds {
   }
 };
 
-/// Nothing where there are not at least three, where those of a folded program use scratch, or where
-/// ops wait for later ones.
+/// Nothing where there are not at least three, where those of a folded program use scratch, or
+/// where ops wait for later ones.
 std::optional<Rounds> find_rounds(const Program& program);
 
 /// The program with one of its rounds in place of all, and with the units of the others taken out.

@@ -81,6 +81,9 @@ using MakeProgram = std::function<std::shared_ptr<const Program>(const BuildRequ
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
                const MakeProgram& make = {}, const PartOfProgram& part = {});
 
+/// So many rounds alike mostly tell how all go on.
+inline constexpr std::int64_t kFirstRounds = 16;
+
 /// Rounds alike (Algorithm::rounds) of a program that may do with so many in place of all
 /// (RunOptions::more_rounds) that are to be left out; 0 where it has not many more.
 std::int64_t rounds_to_leave_out(const Machine& machine, const AlgorithmChoice& choice,

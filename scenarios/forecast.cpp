@@ -102,7 +102,10 @@ double Forecasts::ops(const Query& query, const AlgorithmChoice& choice) {
   if (algorithm.ops == nullptr && !may_fold) return by_ranks;
   try {
     const Machine& machine = study_.machine(query);
-    const BuildRequest request = request_for(query, machine);
+    BuildRequest request = request_for(query, machine);
+    if (query.only_times && query.may_fold) {
+      request.rounds_left_out = rounds_to_leave_out(machine, choice, query, kFirstRounds);
+    }
     const bool is_known = !unsupported(choice, request);
     const double all = is_known ? espalier::ops(choice, request).value_or(by_ranks) : by_ranks;
     const auto folding = may_fold ? find_folding(machine, choice, request) : std::nullopt;

@@ -307,8 +307,7 @@ Outcome Study::answer(const Query& query) {
     return outcome;
   }
   if (blocks != nullptr) return ask_blocks(query, *blocks, machine, prepared, std::move(outcome));
-  const Program* program = cut_and_verify(query, prepared, outcome);
-  if (program == nullptr) return outcome;
+  if (!cut_and_verify(query, prepared, outcome)) return outcome;
   std::size_t runtime = 0;
   const bool may_be_stuck = machine.router->profile().fifo_steps > 0;
   if (simulates(query) && (may_be_stuck || !machine.other_runtimes.empty())) {
@@ -318,12 +317,18 @@ Outcome Study::answer(const Query& query) {
     runtime = prediction.runtime;
     add_note(outcome, prediction.note);
   }
+  return run(query, machine, prepared, runtime, std::move(outcome));
+}
+
+/// The program that the outcome has by now, unless a search has simulated just that.
+Outcome Study::run(const Query& query, Machine& machine, const Prepared& prepared,
+                   std::size_t runtime, Outcome outcome) {
   const Router& router = machine.runtime(runtime);
   outcome.protocol = router.profile().protocol.name;
   const Target target{&router, machine.placement, prepared.rotation.get()};
-  outcome.skipped = backend_.unsupported(*program, target);
+  outcome.skipped = backend_.unsupported(*outcome.program, target);
   if (outcome.skipped) return outcome;
-  RunOptions options = options_of(query, machine, router, prepared, *program);
+  RunOptions options = options_of(query, machine, router, prepared, *outcome.program);
   const bool is_together = options.starts_s.empty();
   if (const RunReport* known = is_together ? simulated_before(query, prepared, runtime) : nullptr) {
     outcome.report = *known;
@@ -376,8 +381,8 @@ const RunReport* Study::simulated_before(const Query& query, const Prepared& pre
   return its_runtime == runtime && chunking == prepared.chosen ? &report : nullptr;
 }
 
-/// The program as it is to be run; null when the verifier refuses it.
-const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome) {
+/// The program as it is to be run. False when the verifier refuses it.
+bool Study::cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome) {
   const std::int64_t chunk_bytes = choose_chunk(query, prepared, outcome);
   const std::int64_t max_ops = prepared.max_ops(query.chunk_bytes.has_value());
   const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
@@ -400,7 +405,7 @@ const Program* Study::cut_and_verify(const Query& query, Prepared& prepared, Out
   outcome.verified = verdict.ok();
   outcome.order_consistent = verdict.order_consistent;
   outcome.problems = verdict.problems;
-  return outcome.verified ? outcome.program.get() : nullptr;
+  return outcome.verified;
 }
 
 /// The program as it is run: as many lanes as there are blocks. False when the verifier refuses it.

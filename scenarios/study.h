@@ -240,7 +240,9 @@ class Study {
   std::optional<Query> decide(const Query& query, const Machine& machine);
   void rate(const Query& query, Machine& machine, const Router& router, const Prepared& prepared,
             Outcome& outcome);
-  const Program* cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
+  bool cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
+  Outcome run(const Query& query, Machine& machine, const Prepared& prepared, std::size_t runtime,
+              Outcome outcome);
   const RunReport* simulated_before(const Query& query, const Prepared& prepared,
                                     std::size_t runtime) const;
   static RunOptions options_of(const Query& query, const Machine& machine, const Router& router,
@@ -264,6 +266,7 @@ class Study {
     double busy_s = 0;         ///< of its busiest link
     std::string stuck;         ///< why it got stuck, cut in some way
     bool is_unsteady = false;  ///< SimEnd::unsteady
+    void note(const RunReport& report);
   };
   std::vector<std::size_t> runtimes(const Machine& machine, const Prepared& prepared) const;
   Prediction simulate(const Query& query, Machine& machine, double worthwhile_s);

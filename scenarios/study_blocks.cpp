@@ -23,8 +23,7 @@ Outcome Study::ask_blocks(const Query& query, const BlockProgram& blocks, Machin
                           Prepared& prepared, Outcome outcome) {
   Query whole = query;
   whole.chunk_bytes = 0;
-  const Program* program = cut_and_verify(whole, prepared, outcome);
-  if (program == nullptr) return outcome;
+  if (!cut_and_verify(whole, prepared, outcome)) return outcome;
   const Router& router = machine.runtime(*runtime_of(blocks, machine, query));
   outcome.protocol = router.profile().protocol.name;
   if (query.chunk_bytes.value_or(0) > 0) {
@@ -34,11 +33,11 @@ Outcome Study::ask_blocks(const Query& query, const BlockProgram& blocks, Machin
     outcome.program_note += (outcome.program_note.empty() ? "" : "; ") + note;
   }
   const Target target{&router, machine.placement};
-  outcome.skipped = backend_.unsupported(*program, target);
+  outcome.skipped = backend_.unsupported(*outcome.program, target);
   if (outcome.skipped) return outcome;
   RunOptions options = query.run;
   options.size_bytes = query.size_bytes;
-  outcome.report = backend_.run_blocks(*program, blocks, target, options);
+  outcome.report = backend_.run_blocks(*outcome.program, blocks, target, options);
   rate(query, machine, router, prepared, outcome);
   return outcome;
 }

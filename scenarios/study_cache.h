@@ -261,7 +261,9 @@ struct Study::Cache {
 
   /// Rounds of programs that go through messages round by round, for who asks for nothing but
   /// times.
-  bool may_leave_out_rounds(const Query& query) { return query.only_times && may_fold(query); }
+  bool may_leave_out_rounds(const Query& query) {
+    return query.only_times && query.chunk_bytes.value_or(0) == 0 && may_fold(query);
+  }
 
   /// `folds`: of the program that is folded where that is possible; else with all ops.
   ProgramKey program_key(const Query& query, const Machine& machine, bool folds) {
@@ -288,9 +290,8 @@ struct Study::Cache {
 
   /// So many of the program's rounds are built as long as nothing else is known.
   std::int64_t enough_rounds(const ProgramKey& key) const {
-    constexpr std::int64_t kFirst = 16;
     const auto known = rounds_built.find(key);
-    return known == rounds_built.end() ? kFirst : known->second;
+    return known == rounds_built.end() ? kFirstRounds : known->second;
   }
   /// They are too few to see how they go on: the program has more of them when it is prepared anew.
   void build_more_rounds(const Query& query, const Machine& machine) {

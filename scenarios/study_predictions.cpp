@@ -118,6 +118,14 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
   return best;
 }
 
+void Study::Met::note(const RunReport& report) {
+  for (const LinkUse& link : report.simulated->links) {
+    if (link.is_link) busy_s = std::max(busy_s, link.busy_s);
+  }
+  if (report.simulated->end == SimEnd::stuck) stuck = report.simulated->stuck;
+  is_unsteady = espalier::is_unsteady(report);
+}
+
 Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepared,
                            std::size_t runtime, double at_most_s, double worthwhile_s, Met& met) {
   RunOptions options = query.run;
@@ -136,11 +144,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
     options.found = leaves_whole(chunking) ? prepared.uncut->found : nullptr;
     RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
     may_be_alike = may_be_alike && report.simulated->alike_lanes != AlikeLanes::few;
-    for (const LinkUse& link : report.simulated->links) {
-      if (link.is_link) met.busy_s = std::max(met.busy_s, link.busy_s);
-    }
-    if (report.simulated->end == SimEnd::stuck) met.stuck = report.simulated->stuck;
-    met.is_unsteady = is_unsteady(report);
+    met.note(report);
     if (report.simulated->end == SimEnd::finished) {
       prepared.keep_if_fastest(query.size_bytes, chunking, runtime, report, !options.only_times);
     }

@@ -248,7 +248,7 @@ class SteadySearch {
   /// Whether what lanes wait for of other teams is there in good time, and will be: who waits falls
   /// behind ever further.
   bool waits_in_good_time() {
-    const auto is_so = [&](OpId id) {
+    const auto waits_so = [&](OpId id) {
       check_interruption_at(id);
       bool is_so = true;
       for (const OpId earlier : program_.dependencies_of(program_.ops[id])) {
@@ -262,10 +262,10 @@ class SteadySearch {
       return is_so;
     };
     for (OpId id = late_round(); id < late_round() + rounds_.ops; ++id) {
-      if (!is_so(id)) return false;
+      if (!waits_so(id)) return false;
     }
     for (OpId id = last_round(); id < program_.ops.size(); ++id) {
-      if (!is_so(id)) return false;
+      if (!waits_so(id)) return false;
     }
     return true;
   }
