@@ -227,13 +227,11 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
 
 std::int64_t rounds_to_leave_out(const Machine& machine, const AlgorithmChoice& choice,
                                  const Query& query, std::int64_t enough) {
-  // Whatever the number of rounds after which all repeats itself, the rest is a multiple of it.
-  constexpr std::int64_t kMultiple = 12;
   constexpr std::int64_t kManyTimes = 3;
   const BuildRequest request = request_for(query, machine);
   if (choice.algorithm->rounds == nullptr || unsupported(choice, request)) return 0;
   const std::int64_t all = rounds(choice, request);
-  return all < kManyTimes * enough ? 0 : (all - enough) / kMultiple * kMultiple;
+  return all < kManyTimes * enough ? 0 : (all - enough) / kMultipleOfRounds * kMultipleOfRounds;
 }
 
 Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request) {

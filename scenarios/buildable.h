@@ -83,9 +83,11 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
 
 /// So many rounds alike mostly tell how all go on.
 inline constexpr std::int64_t kFirstRounds = 16;
+/// What is left out is a multiple of these: after 2, 3, 4 or 6 rounds, too, all may repeat itself.
+inline constexpr std::int64_t kMultipleOfRounds = 12;
 
-/// Rounds alike (Algorithm::rounds) of a program that may do with so many in place of all
-/// (RunOptions::more_rounds) that are to be left out; 0 where it has not many more.
+/// How many of a program's rounds alike (Algorithm::rounds) to leave out so that `enough` of them
+/// are built (RunOptions::more_rounds); 0 where it has not many more.
 std::int64_t rounds_to_leave_out(const Machine& machine, const AlgorithmChoice& choice,
                                  const Query& query, std::int64_t enough);
 

@@ -15,6 +15,7 @@
 #include "core/interruption.h"
 #include "core/time_limit.h"
 #include "core/words.h"
+#include "ir/rounds.h"
 #include "ir/unfold.h"
 #include "run/blocks.h"
 #include "scenarios/benchmark.h"
@@ -76,18 +77,33 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
     if (auto known = cache_->known_program(whole, asked_)) {
       return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
     }
-    if (cache_->may_leave_out_rounds(query)) {
-      made->rounds_left_out =
-          rounds_to_leave_out(machine, made->choice, query, cache_->enough_rounds(whole));
-    }
-    built = build_on(machine, made->choice, query, cache_->builder(machine, made->choice, asked_),
-                     {.rounds_left_out = made->rounds_left_out});
+    built = build_rounds(query, machine, *made);
     is_whole = true;
   }
   finish(*made, std::move(built), query, machine);
   made->is_cut_short = own.has_cut_short();
   if (is_whole) cache_->programs.insert_or_assign(whole, made);
   return cache_->programs.insert_or_assign(key, made).first->second;
+}
+
+/// Without rounds that can be counted in, if it has such.
+Built Study::build_rounds(const Query& query, const Machine& machine, Prepared& made) {
+  const MakeProgram make = cache_->builder(machine, made.choice, asked_);
+  if (cache_->may_leave_out_rounds(query)) {
+    const std::int64_t enough =
+        cache_->enough_rounds(cache_->program_key(query, machine, /*folds=*/false));
+    const std::int64_t left_out = rounds_to_leave_out(machine, made.choice, query, enough);
+    if (left_out > 0) {
+      Built built = build_on(machine, made.choice, query, make, {.rounds_left_out = left_out});
+      const auto rounds = built.program ? find_rounds(*built.program) : std::nullopt;
+      // Those that the algorithm speaks of, and not parts of them.
+      if (rounds && rounds->count >= enough && rounds->count <= enough + kMultipleOfRounds) {
+        made.rounds_left_out = left_out;
+        return built;
+      }
+    }
+  }
+  return build_on(machine, made.choice, query, make);
 }
 
 void Study::finish(Prepared& made, Built built, const Query& query, const Machine& machine) {

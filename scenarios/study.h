@@ -229,6 +229,7 @@ class Study {
   Machine make(const Query& query);
   /// Held by who uses it: preparing another may forget this one.
   std::shared_ptr<Prepared> prepare(const Query& query, Machine& machine);
+  Built build_rounds(const Query& query, const Machine& machine, Prepared& made);
   void finish(Prepared& made, Built built, const Query& query, const Machine& machine);
   std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);
   std::optional<Built> take_folded(const Machine& machine, const Folding& folding, bool begin_alike,

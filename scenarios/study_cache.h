@@ -296,13 +296,19 @@ struct Study::Cache {
   /// They are too few to see how they go on: the program has more of them when it is prepared anew.
   void build_more_rounds(const Query& query, const Machine& machine) {
     constexpr std::int64_t kTimes = 4;
-    for (const bool folds : {false, may_fold(query, machine)}) {
-      programs.erase(program_key(query, machine, folds));
-    }
     const ProgramKey whole = program_key(query, machine, /*folds=*/false);
+    std::erase_if(programs, [&](const auto& known) {  // however ranks begin
+      return known.second->rounds_left_out > 0 && is_same_but_for_folds(known.first, whole);
+    });
     rounds_built.insert_or_assign(whole, kTimes * enough_rounds(whole));
   }
 
+  static bool is_same_but_for_folds(ProgramKey a, const ProgramKey& b) {
+    constexpr std::size_t kFolds = 6, kLaunch = 7;
+    std::get<kFolds>(a) = std::get<kFolds>(b);
+    std::get<kLaunch>(a) = std::get<kLaunch>(b);
+    return a == b;
+  }
   static bool is_same_but_for_size(ProgramKey a, const ProgramKey& b) {
     constexpr std::size_t kSize = 5;
     std::get<kSize>(a) = std::get<kSize>(b);

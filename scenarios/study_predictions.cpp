@@ -83,10 +83,11 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
   const Promise known = std::isfinite(time_left_s()) ? promise(query) : Promise{};
   const std::size_t first = known.prediction == nullptr ? 0 : known.prediction->runtime;
   Prediction best = simulate(query, machine, prepared, first, at_most_s, worthwhile_s, met);
-  if (met.is_unsteady) {
+  const auto with_more_rounds = [&] {
     cache_->build_more_rounds(query, machine);
     return simulate(query, machine, worthwhile_s);
-  }
+  };
+  if (met.is_unsteady) return with_more_rounds();
   const double wire = machine.runtime(first).profile().protocol.wire;
   std::vector<std::string> left_out;
   for (const std::size_t runtime : runtimes(machine, prepared)) {
@@ -101,10 +102,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
     Met met_there;
     const Prediction other =
         simulate(query, machine, prepared, runtime, to_beat_s, worthwhile_s, met_there);
-    if (met_there.is_unsteady) {
-      cache_->build_more_rounds(query, machine);
-      return simulate(query, machine, worthwhile_s);
-    }
+    if (met_there.is_unsteady) return with_more_rounds();
     if (shorter(other.best.time_s, best.best.time_s)) best = other;
   }
   if (std::isinf(best.best.time_s)) {

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,9 +18,12 @@ namespace espalier {
 namespace {
 
 /// Dates that differ by less than this part of the time are the same: sums of thousands of
-/// roundings.
-constexpr double kSameTime = 1e-11;
-/// Rounds after which all may repeat itself, at most: blocks in turn, two trees.
+/// roundings. What is taken for the same from round to round may grow with every round left out.
+constexpr double kSameTime = 1e-12;
+/// And periods that differ by less than this part of them, roundings of dates aside.
+constexpr double kSamePeriod = 1e-11;
+constexpr double kRounding = 1e-15;
+/// Rounds after which all may repeat itself, at most: blocks take turns, and trees.
 constexpr OpId kLongestPeriod = 12;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -168,6 +170,9 @@ class SteadySearch {
 
   Team& team(OpId id) { return teams_[team_of_[lanes_.of(id)]]; }
   bool is_same(double one_s, double other_s) const { return std::abs(one_s - other_s) <= same_s_; }
+  bool is_same_period(double one_s, double other_s) const {
+    return std::abs(one_s - other_s) <= kSamePeriod * one_s + kRounding / kSameTime * same_s_;
+  }
   OpId last_round() const { return rounds_.end() - rounds_.ops; }
   /// A round that no lane goes through differently because it knows the end.
   OpId late_round() const { return (rounds_.count - 1 - rounds_.count / 4) * rounds_.ops; }
@@ -188,7 +193,7 @@ class SteadySearch {
       const double period_s = dates_.start_s(id) - dates_.start_s(id - rounds * rounds_.ops);
       double& known_s = period_s_[lanes_.of(id)];
       if (known_s == kUnknown) known_s = period_s;
-      if (!is_same(known_s, period_s)) return false;
+      if (!is_same_period(known_s, period_s)) return false;
     }
     return true;
   }
@@ -200,7 +205,8 @@ class SteadySearch {
     teams_.clear();
     team_of_.resize(lanes_.size());
     for (const std::uint32_t lane : order) {
-      const bool is_next = !teams_.empty() && is_same(teams_.back().period_s, period_s_[lane]);
+      const bool is_next =
+          !teams_.empty() && is_same_period(teams_.back().period_s, period_s_[lane]);
       if (!is_next) teams_.push_back({.period_s = period_s_[lane]});
       team_of_[lane] = static_cast<std::uint32_t>(teams_.size() - 1);
     }
@@ -223,9 +229,9 @@ class SteadySearch {
     const auto is_again = [&](OpId id) {
       check_interruption_at(id);
       const OpId before = id - rounds * rounds_.ops;
-      const auto [period_s, date_s, unused] = team(id);
+      const Team& of = team(id);
       const auto is_later = [&](double one_s, double before_s) {
-        return is_same(std::min(one_s, date_s), std::min(before_s + period_s, date_s));
+        return is_same(std::min(one_s, of.date_s), std::min(before_s + of.period_s, of.date_s));
       };
       return is_later(dates_.start_s(id), dates_.start_s(before)) &&
              is_later(dates_.end_s(id), dates_.end_s(before)) &&
@@ -245,8 +251,9 @@ class SteadySearch {
     return true;
   }
 
-  /// Whether what lanes wait for of other teams is there in good time, and will be: who waits falls
-  /// behind ever further.
+  /// Whether no lane is held up by another team: what it waits for comes from a faster one, which
+  /// is further ahead of it with every round, and was there before it was needed. (Results that are
+  /// under way to an op without a dependency are those of ops before what it depends on.)
   bool waits_in_good_time() {
     const auto waits_so = [&](OpId id) {
       check_interruption_at(id);
@@ -270,18 +277,22 @@ class SteadySearch {
     return true;
   }
 
-  /// Whether teams never slow each other down.
+  /// Whether teams never slow each other down: rounds of one that are left out may run beside all
+  /// that another does, from its first ops to what it ends with.
   bool keep_apart() {
     std::vector<std::pair<std::uint32_t, OpId>> ops;  // by lane, one of all that are alike
-    std::unordered_set<OpId> known;
-    for (OpId id = last_round(); id < rounds_.end(); ++id) {
-      if (known.insert(dates_.in_history(id)).second) ops.emplace_back(lanes_.of(id), id);
+    std::vector<bool> is_known(program_.ops.size());
+    for (OpId id = 0; id < program_.ops.size(); ++id) {
+      check_interruption_at(id);
+      const OpId known = dates_.in_history(id);
+      if (!is_known[known]) ops.emplace_back(lanes_.of(id), id);
+      is_known[known] = true;
     }
     std::ranges::sort(ops);
     ResourceUses uses;
     for (const auto& [lane, id] : ops) {
-      const auto add = [&, lane = lane, id = id](const FlowList& list) {
-        uses.add(flows_, list, lane, team_of_[lanes_.of(id)]);
+      const auto add = [&, lane = lane](const FlowList& list) {
+        uses.add(flows_, list, lane, team_of_[lane]);
         of_ops_.again(list, -1);  // it does not start
       };
       const OpId one = dates_.in_history(id);

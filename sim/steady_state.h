@@ -19,8 +19,9 @@ namespace espalier {
 /// have to move, and from the results that are there for ops to come. Which ops are under way tells
 /// what rate each has, so what they still have to move is the same if all that happened since the
 /// first of them began is the same. That is what is compared: the dates of all ops since then, in
-/// the round and in the one so many rounds before. What comes later then goes on repeating itself,
-/// as long as rounds follow: each costs the same (OpCosts::is_settled), and has units and
+/// the round and in the one so many rounds before. (So are steps of FIFOs and turns on blocks: who
+/// waits for them follows from what has begun and ended.) What comes later then goes on repeating
+/// itself, as long as rounds follow: each costs the same (OpCosts::is_settled), and has units and
 /// dependencies of its own (ir/rounds.h), so that it waits for no other but behind it on its lanes.
 /// What ends the program begins in the same state, and takes as long.
 ///

@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "ir/builder.h"
+#include "ir/rounds.h"
 #include "sim/simulator.h"
 #include "tests/sim/machine.h"
 
@@ -31,9 +36,9 @@ Program chain(int ranks, int rounds) {
 }
 
 RunReport run(const TestMachine& machine, const Program& program, std::int64_t more_rounds,
-              std::optional<double> at_most_s = {}) {
+              int units_of_round = 1, std::optional<double> at_most_s = {}) {
   RunOptions options;
-  options.size_bytes = (program.contract.units + more_rounds) * kUnitBytes;
+  options.size_bytes = (program.contract.units + more_rounds * units_of_round) * kUnitBytes;
   options.only_times = true;
   options.more_rounds = more_rounds;
   if (at_most_s) options.limits = SimLimits{.time_s = *at_most_s};
@@ -80,8 +85,8 @@ TEST(SteadyState, CountsInLanesOutOfStep) {
 TEST(SteadyState, IsBoundByLimits) {
   const TestMachine machine(ring_machine(4, 10, 0));
   const double time_s = (1016 + 2) * unit_s(10);
-  EXPECT_EQ(run(machine, chain(4, 16), 1000, 1.01 * time_s).simulated->end, SimEnd::finished);
-  EXPECT_EQ(run(machine, chain(4, 16), 1000, 0.99 * time_s).simulated->end, SimEnd::too_slow);
+  EXPECT_EQ(run(machine, chain(4, 16), 1000, 1, 1.01 * time_s).simulated->end, SimEnd::finished);
+  EXPECT_EQ(run(machine, chain(4, 16), 1000, 1, 0.99 * time_s).simulated->end, SimEnd::too_slow);
 }
 
 /// Lanes out of step that share a link slow each other down: when one is done with a long message,
@@ -98,7 +103,7 @@ TEST(SteadyState, IsNotClaimedWhereLanesOutOfStepShareALink) {
     copy(1, 3, 1, 1);
     copy(0, 4, 0, 2);
   }
-  EXPECT_EQ(run(machine, builder.finish(), 1000).simulated->end, SimEnd::unsteady);
+  EXPECT_EQ(run(machine, builder.finish(), 1000, 4).simulated->end, SimEnd::unsteady);
 }
 
 /// And enough of them to see that they repeat themselves.
@@ -107,6 +112,153 @@ TEST(SteadyState, NeedsRounds) {
   EXPECT_EQ(run(machine, chain(4, 2), 1000).simulated->end, SimEnd::unsteady);
   // Four rounds, and the first unit has just come to the last rank: nothing has repeated itself.
   EXPECT_EQ(run(machine, chain(4, 4), 1000).simulated->end, SimEnd::unsteady);
+}
+
+/// Chains of copies, all of which every round goes down.
+struct Chain {
+  int start = 0, hops = 1, direction = 1, units = 1;
+  int lane = 0, lanes = 1;  ///< hops take turns on so many
+  bool keeps_own = false;   ///< the first rank copies its own, on another lane
+};
+
+/// A round of all chains after the other; and so many units more, which go down some of them.
+Program rounds_of(const std::vector<Chain>& chains, int ranks, int rounds, int more_units) {
+  int of_round = 0;
+  for (const Chain& chain : chains) of_round += chain.units;
+  const int units = of_round * rounds + more_units;
+  Builder builder("chains", {Collective::allreduce, ranks, 0, units, false});
+  for (int begin = 0; begin < units; begin += of_round) {
+    int unit = begin;
+    for (const Chain& chain : chains) {
+      const int length = std::min(chain.units, units - unit);
+      if (length <= 0) break;
+      Slice from = builder.input(chain.start, unit, length);
+      const Slice own = builder.output(chain.start, unit, length);
+      if (chain.keeps_own) builder.copy(own, from, {.lane = chain.lane + 8});
+      int rank = chain.start;
+      for (int hop = 0; hop < chain.hops; ++hop) {
+        rank = (rank + chain.direction + ranks) % ranks;
+        const Slice to = builder.output(rank, unit, length);
+        builder.copy(to, from, {.lane = chain.lane + hop % chain.lanes});
+        from = to;
+      }
+      unit += length;
+    }
+  }
+  return builder.finish();
+}
+
+/// Programs on machines at random: counted in, they take what they take with all their rounds.
+class RandomRounds {
+ public:
+  explicit RandomRounds(std::uint32_t seed) : random_(seed) {}
+
+  /// Whether rounds were counted in.
+  bool expect_same() {
+    const int ranks = between(2, 5);
+    std::vector<Chain> chains;
+    int of_round = 0;
+    for (int i = between(1, 4); i > 0; --i) {
+      chains.push_back({between(0, ranks - 1), between(1, ranks - 1), flip() ? 1 : -1,
+                        between(1, 4), between(0, 2), between(0, 3) == 0 ? 2 : 1, flip()});
+      of_round += chains.back().units;
+    }
+    const int rest = flip() ? between(0, of_round) : 0;
+    const int rounds = between(16, 25);
+    const int more = 12 * between(1, 20);
+    const TestMachine machine(topology(ranks), profile());
+    const Program few = rounds_of(chains, ranks, rounds, rest);
+    const Program all = rounds_of(chains, ranks, rounds + more, rest);
+    if (find_rounds(few).value_or(Rounds{}).units != static_cast<std::uint32_t>(of_round)) {
+      return false;  // chains alike make shorter rounds
+    }
+    RunOptions options;
+    options.size_bytes = all.contract.units * kUnitBytes;
+    options.only_times = true;
+    options.limits = SimLimits{};  // what gets stuck is no error
+    const RunReport expected = Simulator().run(all, machine.target(), options);
+    options.more_rounds = more;
+    const RunReport found = Simulator().run(few, machine.target(), options);
+    if (found.simulated->end != SimEnd::finished) return false;
+    EXPECT_EQ(expected.simulated->end, SimEnd::finished);
+    expect_near(found.time_s, expected.time_s);
+    expect_near(found.simulated->back_to_back_s, expected.simulated->back_to_back_s);
+    EXPECT_EQ(found.transfers, expected.transfers);
+    EXPECT_EQ(found.simulated->links.size(), expected.simulated->links.size());
+    for (std::size_t i = 0; i < expected.simulated->links.size(); ++i) {
+      expect_near(found.simulated->links[i].bytes, expected.simulated->links[i].bytes);
+    }
+    return true;
+  }
+
+ private:
+  int between(int least, int most) {
+    return least + static_cast<int>(random_() % static_cast<std::uint32_t>(most - least + 1));
+  }
+  bool flip() { return between(0, 1) == 1; }
+  double us(int least, int most) { return between(least, most) * 1e-6; }
+  static void expect_near(double found, double expected) {
+    EXPECT_NEAR(found, expected, 1e-9 * expected);
+  }
+
+  Topology topology(int ranks) {
+    const double latency_s = flip() ? us(1, 30) : 0;
+    Topology topology = between(0, 3) == 0 ? switch_machine(ranks, 10, latency_s)
+                                           : ring_machine(ranks, 10, latency_s);
+    const bool is_even = flip();
+    const bool has_half_duplex = between(0, 3) == 0;
+    for (Link& link : topology.links) {
+      if (!is_even) link.gbps = flip() ? between(2, 20) : 2 + between(0, 999) / 77.0;
+      if (has_half_duplex && flip()) link.duplex = Duplex::half;
+    }
+    return topology;
+  }
+
+  Profile profile() {
+    Profile profile = bare_profile();
+    Protocol& protocol = profile.protocol;
+    profile.gets_wait = flip();
+    if (flip()) {
+      profile.fifo_steps = between(2, 8);
+      protocol.step_bytes = static_cast<double>(kUnitBytes) / between(1, 2);
+    }
+    if (flip()) profile.local_overhead_s = us(1, 20);
+    if (between(0, 2) == 0) profile.blocks = between(1, 3);
+    if (flip()) protocol.hop_s[LinkClass::gpu_fabric] = us(1, 40);
+    if (flip()) protocol.hold_s[LinkClass::gpu_fabric] = us(1, 20);
+    if (flip()) {
+      protocol.slice_bytes = static_cast<double>(kUnitBytes) / between(1, 4);
+      protocol.slices_per_op = between(1, 4);
+    }
+    if (flip()) protocol.drift_ops = between(1, 12);
+    return profile;
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(SteadyState, IsWhatAllRoundsComeTo) {
+  constexpr int kPrograms = 1500;
+  const std::uint32_t first = std::random_device()();
+  int counted_in = 0;
+  for (std::uint32_t seed = first; seed < first + kPrograms; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    counted_in += RandomRounds(seed).expect_same() ? 1 : 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(counted_in, kPrograms / 5);
+}
+
+/// Once adrift, a slow lane leaves room for a fast one on the link of both. But with its first ops
+/// it did not, and rounds of the fast one that are left out run beside these.
+TEST(SteadyState, IsNotClaimedWhereFirstOpsHaveNoRoom) {
+  Profile profile = bare_profile();
+  profile.protocol.hop_s[LinkClass::gpu_fabric] = 900e-6;
+  profile.protocol.drift_ops = 10;
+  const TestMachine machine(ring_machine(2, 10, 0), profile);
+  const std::vector<Chain> chains = {{.units = 1, .lane = 0}, {.units = 32, .lane = 1}};
+  const RunReport report = run(machine, rounds_of(chains, 2, 16, 0), 1200, 33);
+  EXPECT_EQ(report.simulated->end, SimEnd::unsteady);
 }
 
 }  // namespace
