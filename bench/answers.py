@@ -21,6 +21,7 @@ COMMANDS = [
     "sim --topology dgx1-v100 --gpus 0-4 --size 4KiB..1GiB",
     "tune --topology dgx-a100:nodes=2 --size 4KiB..1GiB",
     "tune --topology kesch:nodes=4 --collective broadcast --size 4KiB..1GiB",
+    "sim --topology dgx2 --collective broadcast --algorithm nccl --size 64GiB",
     "sim --topology ring:n=1024,gbps=50,latency_us=0.5 --algorithm ring --size 1GiB --chunk 0"
     " --profile ideal --no-nccl",
     "sim --topology ring:n=1024,gbps=50,latency_us=0.5,gpu0-gpu1.gbps=x0.5 --algorithm ring"

@@ -153,6 +153,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   const bool searches =
       !query.chunk_bytes && prepared.choice.algorithm->pipelined && prepared.may_be_cut;
   const std::int64_t asked_bytes = prepared.may_be_cut ? query.chunk_bytes.value_or(0) : 0;
+  // Nothing is known beforehand of rounds left out, and those that are there are few.
   const bool is_large =
       asked_bytes > 0 || (prepared.whole->ops.size() > kFewOps && prepared.rounds_left_out == 0);
   LeastTimes least;
