@@ -135,7 +135,7 @@ TEST(GpuInventory, IsSurveyed) {
       EXPECT_EQ(survey.network.has_value(), inventory.hosts > 1);
       EXPECT_FALSE(survey.copy_engine.has_value());
       const Topology machine = fit_machine(survey, "today");
-      EXPECT_THAT(check_topology(machine), testing::IsEmpty());
+      for (const Diagnostic& problem : check_topology(machine)) ADD_FAILURE() << problem.message;
       EXPECT_EQ(machine.gpus().size(), count);
       EXPECT_EQ(machine.profile("kernel").reduction, ReductionMode::separate);
     });
