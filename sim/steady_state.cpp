@@ -328,11 +328,11 @@ bool has_working_sets(const Topology& machine) {
 bool move_on(const Simulation& of, const LanesOfRounds& lanes, const Dates& dates,
              const SteadyState& steady, OpHistory& history) {
   const OpId begin = steady.from * of.names.rounds().ops;
-  const auto times = static_cast<double>(of.options.more_rounds / steady.rounds);
+  const std::int64_t times = of.options.more_rounds / steady.rounds;
   constexpr double kUnknown = -1;
   std::vector<double> moved_s(history.ops.size(), kUnknown);
   for (OpId id = 0; id < of.program.ops.size(); ++id) {
-    const double by_s = id < begin ? 0 : times * steady.period_s[lanes.of(id)];
+    const double by_s = id < begin ? 0 : static_cast<double>(times) * steady.period_s[lanes.of(id)];
     double& known_s = moved_s[dates.in_history(id)];
     if (known_s != kUnknown && std::abs(known_s - by_s) > kSameTime * by_s) return false;
     known_s = by_s;
