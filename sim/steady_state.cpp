@@ -152,7 +152,7 @@ class SteadySearch {
     if (!find_periods(rounds)) return std::nullopt;
     find_teams();
     find_what_is_under_way();
-    OpId from = std::max(first_round_again(rounds), settled_ + rounds);
+    const OpId from = std::max(first_round_again(rounds), settled_ + rounds);
     if (from >= rounds_.count - 1 || !is_over_before(from)) return std::nullopt;
     const bool is_apart =
         teams_.size() == 1 || (!of_.blocks.shares() && waits_in_good_time() && keep_apart());
@@ -174,7 +174,8 @@ class SteadySearch {
     return std::abs(one_s - other_s) <= kSamePeriod * one_s + kRounding / kSameTime * same_s_;
   }
   OpId last_round() const { return rounds_.end() - rounds_.ops; }
-  /// A round that no lane goes through differently because it knows the end.
+  /// A round that lanes mostly go through before any knows the end: else periods are not found
+  /// again.
   OpId late_round() const { return (rounds_.count - 1 - rounds_.count / 4) * rounds_.ops; }
 
   /// Whether an op costs what that of the round before costs, and those of later rounds will.

@@ -13,6 +13,7 @@
 #include "ir/rounds.h"
 #include "scenarios/study.h"
 #include "sim/simulator.h"
+#include "tests/scenarios/study_fixture.h"
 
 namespace espalier {
 namespace {
@@ -31,12 +32,8 @@ struct Case {
 Outcome ask(const Case& one, bool all_rounds) {
   Simulator simulator;
   Study study(simulator, &simulator);
-  Query query;
-  query.topology = one.topology;
-  query.profile = one.profile;
-  query.collective = one.collective;
-  query.algorithm = one.algorithm;
-  query.size_bytes = one.size_bytes;
+  Query query =
+      with(question(one.topology, one.collective, one.profile), one.algorithm, one.size_bytes);
   query.launch = one.launch;
   query.only_times = true;
   query.may_fold = !all_rounds;
