@@ -74,13 +74,18 @@ void write_all(std::FILE* file, std::string_view content, const std::string& pat
   }
 }
 
+/// Beside the file that it will replace.
+std::string temporary_path(const std::string& target) {
+  std::string path = target + ".tmp" + std::to_string(::getpid());
+  if (path.size() >= unfinished_path.size()) fail("write", target, "the file name is too long");
+  return path;
+}
+
 /// The temporary file of one write. Unless `commit` succeeds, it is removed.
 class Temporary {
  public:
   /// It gets the mode of the file it will replace.
-  explicit Temporary(const std::string& target)
-      : target_(target), path_(target + ".tmp" + std::to_string(::getpid())) {
-    if (path_.size() >= unfinished_path.size()) fail("write", target, "the file name is too long");
+  explicit Temporary(const std::string& target) : target_(target), path_(temporary_path(target)) {
     std::memcpy(unfinished_path.data(), path_.c_str(), path_.size() + 1);
     unfinished = true;
     ::unlink(path_.c_str());  // left by a killed process of the same number
@@ -119,6 +124,26 @@ class Temporary {
   std::string path_;
   File file_;
 };
+
+/// Makes a temporary file without a name in its folder, of which nothing is left if the process is
+/// killed just then. False where the file system has no such files.
+bool has_made_unnamed_temporary(const std::string& target) {
+  const std::string path = temporary_path(target);
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 && errno != ENOENT) {
+    fail("write", target, system_reason());  // as for a name that is too long
+  }
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const int descriptor =
+      ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+  if (descriptor >= 0) {
+    ::close(descriptor);
+    return true;
+  }
+  // Linux before 3.11 sees a folder that is to be written to.
+  if (errno != EOPNOTSUPP && errno != EISDIR) fail("write", target, system_reason());
+  return false;
+}
 
 /// Files that were read, by device and number, while there are KeepInputs.
 struct Inputs {
@@ -214,6 +239,7 @@ void require_writable(const std::string& path) {
   const Target target = resolve(path);
   if (!target.direct) {
     refuse_input(path);
+    if (has_made_unnamed_temporary(target.path)) return;
     const std::lock_guard lock(write_mutex);
     const Temporary removed_at_once(target.path);
     return;

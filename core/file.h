@@ -17,7 +17,8 @@ std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view content);
 
 /// Opens the file as `write_file` would and throws what it would throw now, so that a long run can
-/// be refused before it begins. Leaves nothing behind and an older file as it is.
+/// be refused before it begins. Leaves nothing behind, even where the process is killed meanwhile
+/// (if the file system has files without names), and an older file as it is.
 void require_writable(const std::string& path);
 
 /// Files that `read_file` has read while one of these lives stay as they are: `write_file` and

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 
@@ -77,8 +82,28 @@ TEST_F(FileTest, KnowsBeforehandWhetherItCanWrite) {
             "error: can't write 'no/such/file': No such file or directory");
   EXPECT_EQ(message_of([&] { require_writable(path("old/file")); }),
             "error: can't write '" + path("old/file") + "': Not a directory");
+  const std::string refusal = message_of([&] { require_writable(path(std::string(255, 'a'))); });
+  EXPECT_TRUE(refusal.ends_with("': File name too long")) << refusal;
   EXPECT_EQ(message_of([&] { require_writable(folder_.string()); }),
             "error: can't write '" + folder_.string() + "': Is a directory");
+}
+
+// A process that is killed while it looks would leave whatever it has made there.
+TEST_F(FileTest, MakesNothingToLookWhetherItCanWrite) {
+  const int unnamed = ::open(folder_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+  if (unnamed < 0) GTEST_SKIP() << "no files without names here: " << std::strerror(errno);
+  ::close(unnamed);
+  write_file(path("old"), "content");
+  const int watch = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(::inotify_add_watch(watch, folder_.c_str(), IN_CREATE | IN_MOVED_TO | IN_DELETE), 0);
+  std::array<char, 4096> events;
+  require_writable(path("old"));
+  require_writable(path("new"));
+  EXPECT_EQ(::read(watch, events.data(), events.size()), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  write_file(path("new"), "content");
+  EXPECT_GT(::read(watch, events.data(), events.size()), 0);
+  ::close(watch);
 }
 
 TEST_F(FileTest, KeepsTheModeOfTheFileItReplaces) {
