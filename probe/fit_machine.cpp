@@ -191,7 +191,9 @@ void fit_shared(const Survey& survey, Topology& machine) {
     const double hop_s = std::max(figures.local.latency_s, figures.crowded_latency_s);
     set_link_profile(profile, "memory", 1, hop_s);
     for (const StartUp::Longer& one : survey.longer_messages) {
-      profile.links["memory"].longer.push_back({one.above_bytes, sane_latency_s(one.s)});
+      // None costs less than the shortest, whatever each was measured at.
+      profile.links["memory"].longer.push_back(
+          {one.above_bytes, sane_latency_s(std::max(hop_s, one.s))});
     }
     set_link_profile(profile, "host_memory", 1, figures.to_host.front().latency_s);
     if (!survey.inventory.is_host) continue;

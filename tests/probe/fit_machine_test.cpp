@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <random>
 
@@ -819,6 +820,45 @@ TEST(FitMachine, MakesSomethingOfFiguresThatMakeNoSense) {
       const Topology fitted = fit_machine(take_survey(inventory, meter), "today");
       EXPECT_THAT(check_topology(fitted), IsEmpty()) << time_s;
       EXPECT_NO_THROW(parse_topology(print_topology(fitted), "fitted.yaml"));
+    }
+  }
+}
+
+/// As on a machine where something else runs most of the time: a fit of it is poor, and a machine
+/// all the same.
+TEST(FitMachine, MakesSomethingOfTimesThatAreDisturbedAtRandom) {
+  Inventory messages = host_inventory(4);
+  messages.has_messages = true;
+  Inventory hosts = inventory_of_one_memory("mpi", "processes", 12);
+  hosts.hosts = 3;
+  Inventory hosts_of_gpus = gpus(8, true);
+  hosts_of_gpus.has_messages = true;
+  hosts_of_gpus.hosts = 2;
+  const std::vector<Inventory> inventories{
+      gpus(2, false),
+      host_inventory(4),
+      messages,
+      hosts,
+      hosts_of_gpus,
+      uneven_inventory(),
+      inventory_of_processes({0, 0, 0, 0, 4, 4, 4, 4}, {0, 0, 1, 1, 0, 0, 1, 1})};
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 chance(seed);
+  std::lognormal_distribution<double> time_s(std::log(1e-4), 3);
+  for (int trial = 0; trial < 100; ++trial) {
+    Meter meter;
+    meter.footprint_bytes = 1 << 20;
+    meter.piece_bytes = 1 << 18;
+    meter.copy_engines = trial % 2 == 0;
+    meter.progress = [](const std::string&) {};
+    meter.time_s = [&](const Program&, std::int64_t, CopyMethod) { return time_s(chance); };
+    for (const Inventory& inventory : inventories) {
+      const Topology fitted = fit_machine(take_survey(inventory, meter), "today");
+      for (const Diagnostic& problem : check_topology(fitted)) {
+        FAIL() << "trial " << trial << ": " << problem.message;
+      }
+      ASSERT_NO_THROW(parse_topology(print_topology(fitted), "fitted.yaml"));
     }
   }
 }
