@@ -14,6 +14,8 @@ struct Target {
   /// For folded programs: how the machine repeats itself, with as many groups. Null: it does not,
   /// and the ops of all groups are meant (Backend::runs_all_groups).
   const Rotation* rotation = nullptr;
+  /// The same ones, not such that are alike.
+  bool operator==(const Target&) const = default;
 };
 
 /// How many groups of a folded program's ranks have their ops run, of which the program holds those

@@ -17,12 +17,16 @@ namespace espalier {
 /// How long ops last at least, and for how long their results are under way then.
 class AwaitedOps::Durations {
  public:
-  explicit Durations(OpShapes& shapes) : numbers_(shapes.numbers()) {
+  /// `flows`: of the examples.
+  Durations(const ShapeNumbers& numbers, OpFlows& flows) : numbers_(numbers) {
     for (const OpId id : numbers_.examples()) {
-      const bool reduces = shapes.reduces_separately(id);
-      landing_s_.push_back(reduces ? shapes.reduce(id).landing_s : shapes.begin(id).landing_s);
-      lasts_s_.push_back(least_s(shapes, shapes.begin(id)));
-      if (reduces) lasts_s_.back() += least_s(shapes, shapes.reduce(id));
+      const FlowList& begin = flows.begin(id);
+      landing_s_.push_back(begin.landing_s);
+      lasts_s_.push_back(least_s(flows, begin));
+      if (!flows.reduces_separately(id)) continue;
+      const FlowList& reduce = flows.reduce(id);
+      landing_s_.back() = reduce.landing_s;
+      lasts_s_.back() += least_s(flows, reduce);
     }
   }
 
@@ -77,13 +81,13 @@ void add_once(std::vector<Awaited>& of_op, std::vector<Awaited>& of_all) {
 AwaitedOps::AwaitedOps(const Program& program, const Rounds& rounds, OpShapes& shapes,
                        bool notes_all)
     : rounds_(rounds), notes_all_(notes_all) {
-  const Durations durations(shapes);
+  const Durations durations(shapes.numbers(), shapes);
   look_at_neighbours(program, durations);
   if (!outlasting_.do_outlast) look_at_all(program, durations);
 }
 
-bool AwaitedOps::Outlasting::is_so_for(OpShapes& of_shapes) const {
-  const Durations durations(of_shapes);
+bool AwaitedOps::Outlasting::is_so_for(const ShapeNumbers& numbers, OpFlows& flows) const {
+  const Durations durations(numbers, flows);
   const bool do_all = std::ranges::all_of(
       shapes, [&](const auto& pair) { return durations.outlasts(pair.first, pair.second); });
   return do_all == do_outlast;

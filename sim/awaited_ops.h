@@ -52,7 +52,7 @@ class AwaitedOps {
 
     /// Whether ops await the same if their shapes cost this. \pre results of the same shapes are
     /// under way
-    bool is_so_for(OpShapes& shapes) const;
+    bool is_so_for(const ShapeNumbers& numbers, OpFlows& flows) const;
   };
 
   /// `rounds`: of the program. `shapes`: of its ops. `notes_all`: for who asks which ones outlast

@@ -17,6 +17,8 @@
 namespace espalier {
 namespace {
 
+constexpr std::uint32_t kNoSpan = ~std::uint32_t{0};
+
 /// When a GPU is busy with a call.
 struct Span {
   double first_s = std::numeric_limits<double>::infinity();
@@ -129,78 +131,117 @@ struct PlaceSetHash {
 struct LatestSpan {
   PlaceId place = 0;  ///< as the program has it
   int group = 0;      ///< of the operand
-  Span* span = nullptr;
+  std::uint32_t span = kNoSpan;
 };
+
+/// Which spans an op has a part in: that of its own place, and those where its results come to.
+class SpanNumbers {
+ public:
+  SpanNumbers(const Program& program, const BlockMap& blocks, int groups)
+      : program_(program),
+        groups_(static_cast<std::size_t>(groups)),
+        sets_(program, blocks),
+        own_(sets_.lanes() * groups_, kNoSpan),
+        far_(sets_.lanes() * groups_) {}
+
+  std::uint32_t own(OpId id, int group) {
+    std::uint32_t& span = own_[lane(id, group)];
+    if (span == kNoSpan) {
+      span = number({place_of(program_.ops[id].at, group), sets_.set(id, -group)});
+    }
+    return span;
+  }
+  /// Calls `visit(span)` for each.
+  template <class Visit>
+  void for_each_far(OpId id, int group, Visit&& visit) {
+    LatestSpan& latest = far_[lane(id, group)];
+    for_each_destination(program_, program_.ops[id], [&](const Operand& dst) {
+      // Scratch is no result: whom it concerns has an op that reads it.
+      if (dst.buffer != Buffer::tmp) visit(far(id, group, dst, latest));
+    });
+  }
+  /// Where nothing is launched.
+  bool is_of_host(std::uint32_t span) const {
+    return place_number(program_, places_[span]).kind == PlaceKind::host;
+  }
+  std::size_t size() const { return places_.size(); }
+
+ private:
+  std::size_t lane(OpId id, int group) const {
+    return std::size_t{sets_.lane(id)} * groups_ + static_cast<std::size_t>(group);
+  }
+  /// What the program's place is to a group.
+  PlaceId place_of(PlaceId place, int group) const {
+    return group == 0 ? place : program_.fold.rank_moved(place, group);
+  }
+  std::uint32_t number(const PlaceSet& one) {
+    const auto next = static_cast<std::uint32_t>(places_.size());
+    const auto [known, is_new] = numbers_.try_emplace(one, next);
+    if (is_new) places_.push_back(one.place);
+    return known->second;
+  }
+  std::uint32_t far(OpId id, int group, const Operand& dst, LatestSpan& latest) {
+    const Fold& fold = program_.fold;
+    // Where only the first group is simulated, its place gets the same from an earlier group.
+    const int of = groups_ == 1 ? group_of(fold, dst) : 0;
+    if (latest.span != kNoSpan && latest.place == dst.place && latest.group == of) {
+      return latest.span;
+    }
+    const PlaceId place = groups_ == 1 ? in_first_group(fold, dst, program_.ops[id].length).place
+                                       : place_of(dst.place, group);
+    latest = {dst.place, of, number({place, sets_.set(id, of - group)})};
+    return latest.span;
+  }
+
+  const Program& program_;
+  const std::size_t groups_;
+  LaneSets sets_;
+  std::unordered_map<PlaceSet, std::uint32_t, PlaceSetHash> numbers_;
+  std::vector<PlaceId> places_;     ///< by span
+  std::vector<std::uint32_t> own_;  ///< by lane of each group
+  std::vector<LatestSpan> far_;     ///< by lane of each group, of its latest op
+};
+
+double period_s(double longest_span_s, const std::vector<LinkUse>& links, double call_overhead_s) {
+  double period_s = longest_span_s + call_overhead_s;
+  for (const LinkUse& link : links) period_s = std::max(period_s, link.busy_s);
+  return period_s;
+}
 
 }  // namespace
 
 struct CallSpans::Spans {
-  Spans(const Program& of, const BlockMap& blocks, int all_groups)
-      : program(of),
-        groups(static_cast<std::size_t>(all_groups)),
-        sets(of, blocks),
-        own(sets.lanes() * groups),
-        far(sets.lanes() * groups) {}
-
-  /// What the program's place is to a group.
-  PlaceId place_of(PlaceId place, int group) const {
-    return group == 0 ? place : program.fold.rank_moved(place, group);
-  }
-  /// Where the results of an op come to.
-  Span& far_of(OpId id, int group, const Operand& dst, LatestSpan& latest) {
-    const Fold& fold = program.fold;
-    // Where only the first group is simulated, its place gets the same from an earlier group.
-    const int of = groups == 1 ? group_of(fold, dst) : 0;
-    if (latest.span != nullptr && latest.place == dst.place && latest.group == of) {
-      return *latest.span;
-    }
-    const PlaceId place = groups == 1 ? in_first_group(fold, dst, program.ops[id].length).place
-                                      : place_of(dst.place, group);
-    latest = {dst.place, of, &spans[{place, sets.set(id, of - group)}]};
-    return *latest.span;
+  Span& at(std::uint32_t span) {
+    if (span >= all.size()) all.resize(span + 1);
+    return all[span];
   }
 
-  const Program& program;
-  const std::size_t groups;
-  LaneSets sets;
-  std::unordered_map<PlaceSet, Span, PlaceSetHash> spans;
-  std::vector<Span*> own;       ///< by lane of each group, among those
-  std::vector<LatestSpan> far;  ///< by lane of each group, of its latest op
+  SpanNumbers numbers;
+  std::vector<Span> all;
 };
 
 CallSpans::CallSpans(const Program& program, const BlockMap& blocks, int groups)
-    : spans_(std::make_unique<Spans>(program, blocks, groups)) {}
+    : spans_(std::make_unique<Spans>(Spans{SpanNumbers(program, blocks, groups), {}})) {}
 CallSpans::~CallSpans() = default;
 
 void CallSpans::note(OpId id, int group, double start_s, double end_s, double seen_s) {
-  Spans& all = *spans_;
-  const Op& op = all.program.ops[id];
-  const std::size_t lane =
-      std::size_t{all.sets.lane(id)} * all.groups + static_cast<std::size_t>(group);
-  Span*& own_span = all.own[lane];
-  if (own_span == nullptr) {
-    own_span = &all.spans[{all.place_of(op.at, group), all.sets.set(id, -group)}];
-  }
-  own_span->first_s = std::min(own_span->first_s, start_s);
-  own_span->last_s = std::max(own_span->last_s, end_s);
-  for_each_destination(all.program, op, [&](const Operand& dst) {
-    // Scratch is no result: whom it concerns has an op that reads it.
-    if (dst.buffer == Buffer::tmp) return;
-    Span& there = all.far_of(id, group, dst, all.far[lane]);
+  Span& own = spans_->at(spans_->numbers.own(id, group));
+  own.first_s = std::min(own.first_s, start_s);
+  own.last_s = std::max(own.last_s, end_s);
+  spans_->numbers.for_each_far(id, group, [&](std::uint32_t span) {
+    Span& there = spans_->at(span);
     there.first_coming_s = std::min(there.first_coming_s, start_s);
     there.last_s = std::max(there.last_s, seen_s);
   });
 }
 
 double CallSpans::period_s(const std::vector<LinkUse>& links, double call_overhead_s) const {
-  double period_s = 0;
-  for (const auto& [place_and_set, span] : spans_->spans) {
-    if (place_number(spans_->program, place_and_set.place).kind == PlaceKind::host) continue;
-    period_s = std::max(period_s, span.length_s());
+  double longest_s = 0;
+  for (std::uint32_t span = 0; span < spans_->all.size(); ++span) {
+    if (spans_->numbers.is_of_host(span)) continue;
+    longest_s = std::max(longest_s, spans_->all[span].length_s());
   }
-  period_s += call_overhead_s;
-  for (const LinkUse& link : links) period_s = std::max(period_s, link.busy_s);
-  return period_s;
+  return espalier::period_s(longest_s, links, call_overhead_s);
 }
 
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
@@ -214,6 +255,11 @@ double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHi
   return spans.period_s(links, call_overhead_s);
 }
 
+namespace {
+
+/// The ops that say how long GPUs are busy. Those of one shape are of one lane, so that they come
+/// in order of time, and what they write goes to one place, of which only results count: the first
+/// of them begins first, the last one ends last. All that are first, and then all that are last.
 std::vector<OpId> first_and_last_ops(const Program& program, const ShapeNumbers& shapes) {
   HashNumbers numbers;
   std::vector<OpId> first, last;  // by shape and buffers
@@ -235,15 +281,51 @@ std::vector<OpId> first_and_last_ops(const Program& program, const ShapeNumbers&
   return first;
 }
 
-double back_to_back_s(const Program& program, const BlockMap& blocks, const std::vector<OpId>& ops,
-                      const std::vector<OpId>& number, const OpHistory& history,
-                      const std::vector<LinkUse>& links, double call_overhead_s) {
-  CallSpans spans(program, blocks);
-  for (const OpId id : ops) {
-    const OpEnd& end = history.ends[number[id]];
-    spans.note(id, 0, history.ops[number[id]].start_s, end.end_s, end.seen_s);
+template <class Value>
+void keep_one_of_each(std::vector<Value>& values) {
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+}  // namespace
+
+AlikeSpans::AlikeSpans(const Program& program, const BlockMap& blocks, const ShapeNumbers& shapes,
+                       const std::vector<OpId>& number) {
+  SpanNumbers numbers(program, blocks, 1);
+  std::vector<OpsOfSpan> all;
+  const auto at = [&](std::uint32_t span) -> OpsOfSpan& {
+    if (span >= all.size()) all.resize(span + 1);
+    return all[span];
+  };
+  for (const OpId id : first_and_last_ops(program, shapes)) {
+    at(numbers.own(id, 0)).own.push_back(number[id]);
+    numbers.for_each_far(id, 0, [&](std::uint32_t span) { at(span).coming.push_back(number[id]); });
   }
-  return spans.period_s(links, call_overhead_s);
+  for (std::uint32_t span = 0; span < all.size(); ++span) {
+    if (numbers.is_of_host(span)) continue;
+    keep_one_of_each(all[span].own);
+    keep_one_of_each(all[span].coming);
+    spans_.push_back(std::move(all[span]));
+  }
+  keep_one_of_each(spans_);
+}
+
+double AlikeSpans::period_s(const OpHistory& history, const std::vector<LinkUse>& links,
+                            double call_overhead_s) const {
+  double longest_s = 0;
+  for (const OpsOfSpan& ops : spans_) {
+    Span span;
+    for (const OpId one : ops.own) {
+      span.first_s = std::min(span.first_s, history.ops[one].start_s);
+      span.last_s = std::max(span.last_s, history.ends[one].end_s);
+    }
+    for (const OpId one : ops.coming) {
+      span.first_coming_s = std::min(span.first_coming_s, history.ops[one].start_s);
+      span.last_s = std::max(span.last_s, history.ends[one].seen_s);
+    }
+    longest_s = std::max(longest_s, span.length_s());
+  }
+  return espalier::period_s(longest_s, links, call_overhead_s);
 }
 
 }  // namespace espalier

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <memory>
 #include <vector>
 
@@ -58,15 +59,25 @@ class CallSpans {
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
                       const std::vector<LinkUse>& links, double call_overhead_s);
 
-/// The ops that say how long GPUs are busy. Those of one shape are of one lane, so that they come
-/// in order of time, and what they write goes to one place, of which only results count: the first
-/// of them begins first, the last one ends last. All that are first, and then all that are last.
-std::vector<OpId> first_and_last_ops(const Program& program, const ShapeNumbers& shapes);
+/// The same where one op has the dates of all that are alike, of whatever simulation: found once.
+class AlikeSpans {
+ public:
+  /// Refers to nothing. `shapes`: of the program's ops. `number`: by op, which one of a history
+  /// that is.
+  AlikeSpans(const Program& program, const BlockMap& blocks, const ShapeNumbers& shapes,
+             const std::vector<OpId>& number);
 
-/// The same where one op has the dates of all that are alike. `ops`: first_and_last_ops. `number`:
-/// by op, which one of the history that is.
-double back_to_back_s(const Program& program, const BlockMap& blocks, const std::vector<OpId>& ops,
-                      const std::vector<OpId>& number, const OpHistory& history,
-                      const std::vector<LinkUse>& links, double call_overhead_s);
+  double period_s(const OpHistory& history, const std::vector<LinkUse>& links,
+                  double call_overhead_s) const;
+
+ private:
+  /// Of a GPU, by number in the history, each once.
+  struct OpsOfSpan {
+    std::vector<OpId> own;
+    std::vector<OpId> coming;  ///< whose results come to it
+    auto operator<=>(const OpsOfSpan&) const = default;
+  };
+  std::vector<OpsOfSpan> spans_;  ///< those of several GPUs that are the same once
+};
 
 }  // namespace espalier

@@ -119,13 +119,9 @@ std::uint64_t LaneKinds::look_at_shape(const Ops& ops, OpId id, std::uint32_t la
   const Op& op = ops.program.ops[id];
   const Hash features = Hash{op.length} << 8 | Hash{is_sent(op)} << 4 | Hash{op.in_switch} << 3 |
                         static_cast<Hash>(op.kind);
-  Hash hash = mix64(features);
+  Hash hash = mix64(mix64(features) ^ ops.costs[ops.shapes.numbers().of(id)]);
   const auto take = [&](const FlowList& list) {
-    hash = mix64(hash ^ bits(list.landing_s));
-    hash = mix64(hash + static_cast<Hash>(list.transfers));
     for (const FlowList::Flow& flow : list.flows) {
-      hash = mix64(hash ^ bits(flow.latency_s));
-      hash = mix64(hash ^ bits(flow.bytes));
       const double alone = flow.alone == kNoResource ? 0 : ops.shapes.bytes_per_s(flow.alone);
       hash = mix64(hash ^ bits(alone));
       for (const ResourceId one : list.resources_of(flow)) {

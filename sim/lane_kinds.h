@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "sim/alike_costs.h"
 #include "sim/awaited_ops.h"
 #include "sim/block_map.h"
 #include "sim/machine_resources.h"
@@ -26,12 +27,14 @@ namespace espalier {
 class LaneKinds {
  public:
   /// Ops of a program, and how they depend on each other. `sent`: where the profile has FIFOs.
+  /// `costs`: of the shapes.
   struct Ops {
     const Program& program;
     const AwaitedOps& awaited;
     const SentData& sent;
     const BlockMap& blocks;
     OpShapes& shapes;
+    const AlikeCosts& costs;
   };
 
   /// Whether what happens to lanes at one instant happens to all that are alike in the same order:

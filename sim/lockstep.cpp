@@ -35,7 +35,7 @@ struct Reading {
   };
   const Op* example = nullptr;
   int peers = 0;
-  std::vector<Use> uses;
+  std::vector<Use> uses = {};
   std::size_t sharing = 1;  ///< the most that read over one of the links, but no more than peers
 };
 
@@ -144,7 +144,8 @@ class Readings {
 }  // namespace
 
 Lockstep::Lockstep(const Program& program, double units, double bytes_per_unit,
-                   MachineResources& machine) {
+                   MachineResources& machine)
+    : units_(units), bytes_per_unit_(bytes_per_unit) {
   if (!(units > 0) || !std::isfinite(units)) return;
   Readings readings(program, machine);
   if (!readings.any()) return;
@@ -157,16 +158,20 @@ Lockstep::Lockstep(const Program& program, double units, double bytes_per_unit,
     const std::uint32_t lane = lanes.number(op.at, op.lane);
     if (read.size() < lanes.size()) read.resize(lanes.size());
     if (read[lane] >= units || reading == nullptr) continue;
-    const double here = std::min(units - read[lane], static_cast<double>(op.length));
-    read[lane] += op.length;
+    const double before = std::exchange(read[lane], read[lane] + op.length);
     if (reading->sharing < 2) continue;
-    double at_once_s = 0;
+    double s_a_byte = 0;  // of all peers at once
     for (const auto& [link, times] : reading->uses) {
-      const double bytes_per_s = machine.bytes_per_s(link.link) / link.per_group;
-      at_once_s = std::max(at_once_s, times * here * bytes_per_unit / bytes_per_s);
+      s_a_byte = std::max(s_a_byte, times * link.per_group / machine.bytes_per_s(link.link));
     }
-    delays_s_[&op] = static_cast<double>(reading->sharing - 1) * at_once_s;
+    reads_[&op] = {before, static_cast<double>(reading->sharing - 1) * s_a_byte};
   }
+}
+
+double Lockstep::seconds(const Reads& reads, const Op& op, double units, double bytes_per_unit) {
+  if (reads.lost_s_a_byte == 0) return 0;
+  const double here = std::min(units - reads.units_before, static_cast<double>(op.length));
+  return std::max(here, 0.0) * bytes_per_unit * reads.lost_s_a_byte;
 }
 
 }  // namespace espalier

@@ -15,18 +15,32 @@ namespace espalier {
 /// are such readers, k at most. Peers that are each read over links of their own delay nobody.
 class Lockstep {
  public:
+  /// How an op reads, whatever the size of the message.
+  struct Reads {
+    double units_before = 0;   ///< of each peer, that its lane has read in this way
+    double lost_s_a_byte = 0;  ///< 0: nothing is lost
+    bool operator==(const Reads&) const = default;
+  };
+
   /// Refers to `program`. `units`: what a lane reads of each peer in this way; 0: nothing.
   Lockstep(const Program& program, double units, double bytes_per_unit, MachineResources& machine);
 
   /// Of an op of the program.
   double seconds(const Op& op) const {
-    if (op.src_count < 2 || delays_s_.empty()) return 0;
-    const auto found = delays_s_.find(&op);
-    return found == delays_s_.end() ? 0 : found->second;
+    return op.src_count < 2 || reads_.empty() ? 0 : seconds(of(op), op, units_, bytes_per_unit_);
+  }
+  /// Of one that reads so. `units`, `bytes_per_unit`: as above.
+  static double seconds(const Reads& reads, const Op& op, double units, double bytes_per_unit);
+  /// Nothing is lost by one that is not among the first `units` of its lane.
+  Reads of(const Op& op) const {
+    const auto found = reads_.find(&op);
+    return found == reads_.end() ? Reads{} : found->second;
   }
 
  private:
-  std::unordered_map<const Op*, double> delays_s_;
+  const double units_;
+  const double bytes_per_unit_;
+  std::unordered_map<const Op*, Reads> reads_;
 };
 
 }  // namespace espalier

@@ -60,7 +60,7 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       target_(target),
       router_(*target.router),
       unit_(unit),
-      engine_(engine),
+      engine_(&engine),
       message_bytes_(message_bytes),
       by_hop_(2 * router_.topology().links.size(), kNoResource),
       memory_(router_.topology().nodes.size(), kNoResource),
@@ -94,11 +94,19 @@ double MachineResources::per_group(NodeId node) const {
 ResourceId MachineResources::make(const Label& label, double gbps, bool is_link, double per_group,
                                   std::size_t parts) {
   const double bytes_per_s = gbps * kBytesPerGigabyte * per_group * static_cast<double>(parts);
-  const ResourceId id = engine_.add_resource(unit_.bytes_per_tick(bytes_per_s));
+  const ResourceId id = engine_->add_resource(unit_.bytes_per_tick(bytes_per_s));
   CHECK(id == resources_.size());
   resources_.push_back({label, bytes_per_s, is_link, per_group, parts});
   carried_.push_back(0);
   return id;
+}
+
+void MachineResources::go_on_with(FlowEngine& engine) {
+  engine_ = &engine;
+  for (const Resource& one : resources_) {
+    engine.add_resource(unit_.bytes_per_tick(one.bytes_per_s));
+  }
+  count_anew();
 }
 
 std::string MachineResources::name_of(const Label& label) const {

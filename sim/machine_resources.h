@@ -98,6 +98,9 @@ class MachineResources {
 
   double bytes_per_s(ResourceId resource) const { return resources_[resource].bytes_per_s; }
   bool is_link(ResourceId resource) const { return resources_[resource].is_link; }
+  /// Goes on with another engine, in whose ticks nothing has begun, for a message of any size.
+  /// \pre memories are as fast for every size: `has_working_sets` of the topology is false
+  void go_on_with(FlowEngine& engine);
   /// So many were made.
   std::size_t resources() const { return resources_.size(); }
 
@@ -156,7 +159,7 @@ class MachineResources {
   const Target& target_;
   const Router& router_;
   const TimeUnit unit_;
-  FlowEngine& engine_;
+  FlowEngine* engine_;
   const double message_bytes_;
   std::vector<double> touched_bytes_;  ///< by node; when first needed
   std::vector<Resource> resources_;

@@ -175,14 +175,25 @@ FlowList OneOfAlike::of_all(const FlowList& list, std::size_t lanes,
   return made;
 }
 
-std::vector<OpShapes::Shape> OneOfAlike::flows(OpShapes& whole) const {
+std::vector<OpShapes::Shape> OneOfAlike::flows_of_examples(const OpShapes& whole) const {
   std::vector<OpShapes::Shape> all;
   all.reserve(stands_for_.size());
+  for (const StandsFor& one : stands_for_)
+    all.push_back(whole.shape(whole.numbers().of(one.example)));
+  return all;
+}
+
+std::vector<OpShapes::Shape> OneOfAlike::flows_of_all(
+    const std::vector<OpShapes::Shape>& of_examples) const {
+  std::vector<OpShapes::Shape> all;
+  all.reserve(of_examples.size());
   std::vector<std::size_t> uses(example_.size(), 0);
-  for (const auto& [id, lanes] : stands_for_) {
+  for (std::size_t shape = 0; shape < of_examples.size(); ++shape) {
+    const std::size_t lanes = stands_for_[shape].lanes;
+    const auto& [begin, reduce] = of_examples[shape];
     OpShapes::Shape& made = all.emplace_back();
-    made.begin = of_all(whole.begin(id), lanes, uses);
-    if (whole.reduces_separately(id)) made.reduce = of_all(whole.reduce(id), lanes, uses);
+    made.begin = of_all(begin, lanes, uses);
+    if (!reduce.flows.empty()) made.reduce = of_all(reduce, lanes, uses);
   }
   return all;
 }

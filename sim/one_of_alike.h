@@ -18,11 +18,16 @@ struct OneOfAlike {
   /// \pre kinds.are_few()
   OneOfAlike(const LaneKinds::Ops& whole, const LaneKinds& kinds);
 
-  /// By shape, of flows of the whole's: a resource is named as often as those of all alike ops use
-  /// it.
-  std::vector<OpShapes::Shape> flows(OpShapes& whole) const;
+  /// By shape, those of the op of the whole that the example is.
+  std::vector<OpShapes::Shape> flows_of_examples(const OpShapes& whole) const;
+  /// By shape, of these: a resource is named as often as the flows of all alike ops use it.
+  std::vector<OpShapes::Shape> flows_of_all(const std::vector<OpShapes::Shape>& of_examples) const;
   /// Of the whole.
   std::int64_t transfers(OpShapes& whole) const;
+  /// The shape of the whole's that one of the program's is.
+  std::uint32_t shape_of_whole(std::uint32_t shape, const ShapeNumbers& whole) const {
+    return whole.of(stands_for_[shape].example);
+  }
 
   /// Its operands are those of the op that stands for the others. Where they lie says nothing of
   /// who waits for whom: the dependencies are complete.

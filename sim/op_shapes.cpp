@@ -19,17 +19,6 @@ bool same_places(std::span<const Operand> a, std::span<const Operand> b) {
   return true;
 }
 
-std::uint64_t hash_of(const Program& program, const Op& op) {
-  const auto bits = [](auto value) { return static_cast<std::uint64_t>(value); };
-  std::uint64_t hash = mix64(bits(op.at) << 20 ^ bits(op.lane) << 3 ^ bits(op.kind));
-  if (op.kind != OpKind::combine) {
-    return mix64(hash ^ std::bit_cast<std::uint64_t>(program.duration_s(op)));
-  }
-  hash = mix64(hash ^ bits(op.length) << 24 ^ bits(op.dst.place));
-  for (const Operand& source : program.sources_of(op)) hash = mix64(hash ^ bits(source.place));
-  return hash;
-}
-
 /// Whether two ops have one shape.
 bool is_same(const Program& program, const MachineFlows& flows, const Op& a, const Op& b) {
   if (a.kind != b.kind || a.at != b.at || a.lane != b.lane) return false;
@@ -43,11 +32,22 @@ bool is_same(const Program& program, const MachineFlows& flows, const Op& a, con
 
 }  // namespace
 
+std::uint64_t shape_hash(const Program& program, const Op& op) {
+  const auto bits = [](auto value) { return static_cast<std::uint64_t>(value); };
+  std::uint64_t hash = mix64(bits(op.at) << 20 ^ bits(op.lane) << 3 ^ bits(op.kind));
+  if (op.kind != OpKind::combine) {
+    return mix64(hash ^ std::bit_cast<std::uint64_t>(program.duration_s(op)));
+  }
+  hash = mix64(hash ^ bits(op.length) << 24 ^ bits(op.dst.place));
+  for (const Operand& source : program.sources_of(op)) hash = mix64(hash ^ bits(source.place));
+  return hash;
+}
+
 ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
     : number_(program.ops.size()) {
   HashNumbers numbers;
   const auto number_of = [&](const Op& op) {
-    return numbers.number(hash_of(program, op), [&](std::uint32_t known) {
+    return numbers.number(shape_hash(program, op), [&](std::uint32_t known) {
       return is_same(program, flows, program.ops[examples_[known]], op);
     });
   };

@@ -12,6 +12,9 @@
 
 namespace espalier {
 
+/// The same for ops of one shape; of others, mostly another one. Leaves out turns.
+std::uint64_t shape_hash(const Program& program, const Op& op);
+
 /// Ops of one shape start the same flows: at one place, on one lane, between the same places, by
 /// the same way, as long, in the same turn (OpTurn). So do most of the pieces that an op is cut
 /// into.
@@ -48,8 +51,11 @@ class OpShapes final : public OpFlows {
   const FlowList& reduce(OpId id) override { return of(id).reduce; }
   bool reduces_separately(OpId id) const override { return flows_.reduces_separately(id); }
   double bytes_per_s(ResourceId resource) const override { return flows_.bytes_per_s(resource); }
+  /// MachineFlows::turn_of
+  OpTurn turn_of(const Op& op) const { return flows_.turn_of(op); }
 
   const ShapeNumbers& numbers() const { return numbers_; }
+  const Shape& shape(std::uint32_t number) const { return shapes_[number]; }
 
  private:
   const Shape& of(OpId id) const { return shapes_[numbers_.of(id)]; }

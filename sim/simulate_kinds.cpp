@@ -2,10 +2,12 @@
 #include "sim/simulate_kinds.h"
 
 #include <any>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "sim/alike_costs.h"
 #include "sim/awaited_ops.h"
-#include "sim/back_to_back.h"
 #include "sim/known_kinds.h"
 #include "sim/lane_kinds.h"
 #include "sim/least_time.h"
@@ -43,15 +45,15 @@ bool is_too_slow(const Simulation& of, OpShapes& shapes) {
 }
 
 /// Nothing where few lanes are alike.
-KnownKinds find_kinds(const Simulation& of, OpShapes& shapes, const MachineResources& machine,
-                      KindsKey key, bool is_kept) {
+KnownKinds find_kinds(const Simulation& of, OpShapes& shapes, const AlikeCosts& costs,
+                      const MachineResources& machine, KindsKey key, bool is_kept) {
   const AwaitedOps awaited(of.program, of.names.rounds(), shapes, is_kept);
-  KnownKinds found{key, awaited.outlasting(), std::nullopt, {}};
-  const LaneKinds::Ops ops{of.program, awaited, of.sent(), of.blocks, shapes};
+  KnownKinds found{key, awaited.outlasting(), std::nullopt, std::nullopt};
+  const LaneKinds::Ops ops{of.program, awaited, of.sent(), of.blocks, shapes, costs};
   const LaneKinds kinds(ops, machine);
   if (!kinds.are_few()) return found;
   found.one.emplace(ops, kinds);
-  found.spanning = first_and_last_ops(of.program, shapes.numbers());
+  found.spans.emplace(of.program, of.blocks, shapes.numbers(), found.one->number);
   return found;
 }
 
@@ -73,41 +75,41 @@ bool may_be_of_kinds(const Simulation& of, const std::vector<double>& starts_s) 
          options.engine != SimEngine::simgrid && !of.blocks.streams() && !are_short_lanes(of);
 }
 
-std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
-  ClassEngine engine(of.engine_limits());
-  engine.begin({});
-  MachineResources machine(of.program, of.target, of.unit, engine, of.message_bytes);
-  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine);
-  OpShapes shapes(of.program, of_ops);
-  if (is_too_slow(of, shapes)) {
-    SimulatedKinds none{{},
-                        static_cast<std::int64_t>(of.program.ops.size()) * kWorkToLook,
-                        AlikeLanes::not_looked_for};
-    none.outcome.end = SimEnd::too_slow;
-    return none;
-  }
-  if (!LaneKinds::are_orderly(of.program, of.blocks, shapes, of.profile())) return std::nullopt;
-  KindsOfProgram own;
-  KindsOfProgram* const kept = kept_kinds(of);
-  KindsOfProgram& known = kept != nullptr ? *kept : own;
-  const KindsKey key = kept != nullptr ? kinds_key(of, shapes, machine) : KindsKey{};
-  const KnownKinds* found = known.find(key, shapes);
-  if (found == nullptr) found = &known.add(find_kinds(of, shapes, machine, key, kept != nullptr));
-  if (!found->one) return std::nullopt;
+namespace {
 
-  const OneOfAlike& one = *found->one;
+SimulatedKinds too_slow_at_once(const Simulation& of) {
+  SimulatedKinds none{{},
+                      static_cast<std::int64_t>(of.program.ops.size()) * kWorkToLook,
+                      AlikeLanes::not_looked_for};
+  none.outcome.end = SimEnd::too_slow;
+  return none;
+}
+
+/// One lane of each kind, and the flows of what its ops cost.
+struct OneOfEach {
+  const KnownKinds& kinds;  ///< with one of each
+  const ShapeNumbers numbers{kinds.one->shapes, kinds.one->examples};
+  std::vector<OpShapes::Shape> of_examples = {};
+  std::int64_t transfers = 0;  ///< of the whole
+};
+
+/// As simulate_kinds. `found_by`: who has found the flows on the machine, which is the engine's.
+std::optional<SimulatedKinds> simulate(const Simulation& of, const OneOfEach& each,
+                                       MachineFlows& found_by, MachineResources& machine,
+                                       ClassEngine& engine) {
+  const OneOfAlike& one = *each.kinds.one;
   const Program& program = one.program;
   const OpNames names = OpNames::without_rounds(program);
   const OpGraph graph(program, one.awaits_result);
-  const ShapeNumbers numbers(one.shapes, one.examples);
-  const std::vector<OpShapes::Shape> lists = one.flows(shapes);
-  KnownFlows flows(numbers, lists, of_ops);
+  const std::vector<OpShapes::Shape> lists = one.flows_of_all(each.of_examples);
+  KnownFlows flows(each.numbers, lists, found_by);
   Dispatcher dispatcher(program, names, graph, one.sent, of.blocks, of.profile(), of.message_bytes,
                         flows, of.unit, engine);
   dispatcher.await(one.landings);
   std::optional<LeastTime> least;
   if (of.is_limited()) {
-    least.emplace(program, of.blocks, numbers, flows, of.limit_s());
+    least.emplace(program, of.blocks, each.numbers, flows, of.limit_s());
+    if (least->is_too_slow()) return too_slow_at_once(of);
     least->take(graph);
     dispatcher.give_up_by(*least);
   }
@@ -120,15 +122,84 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   done.outcome.end = engine.end();
   if (engine.end() != SimEnd::finished) return done;
   done.outcome.history = dispatcher.take_history();
-  done.outcome.history.transfers = one.transfers(shapes);
-  if (!count_in_rounds(of, &one.number, of_ops, flows, done.outcome.history)) {
+  done.outcome.history.transfers = each.transfers;
+  if (!count_in_rounds(of, &one.number, found_by, flows, done.outcome.history)) {
     done.outcome.end = SimEnd::unsteady;
     return done;
   }
   take_times(of, done.outcome, machine, {}, [&](double overhead_s) {
-    return back_to_back_s(of.program, of.blocks, found->spanning, one.number, done.outcome.history,
-                          done.outcome.links, overhead_s);
+    return each.kinds.spans->period_s(done.outcome.history, done.outcome.links, overhead_s);
   });
+  return done;
+}
+
+/// Whether what does not depend on the size of the message is kept. Machines of which the program
+/// uses little would take much memory.
+bool may_know_machine(const Simulation& of) {
+  constexpr std::size_t kLinksAnOp = 4;
+  return of.message_bytes > 0 && of.options.more_rounds == 0 &&
+         of.target.router->topology().links.size() <= kLinksAnOp * of.program.ops.size();
+}
+
+/// Where an earlier simulation on this machine has found all that does not depend on the size of
+/// the message. False: not, or ops await others than there.
+bool simulate_again(const Simulation& of, KindsOnMachine& known,
+                    std::optional<SimulatedKinds>& done) {
+  ClassEngine engine(of.engine_limits());
+  engine.begin({});
+  MachineResources& machine = known.resources();
+  machine.go_on_with(engine);
+  MachineFlows flows = known.flows(of.message_bytes);
+  const OneOfAlike& one = *known.kinds().one;
+  OneOfEach each{known.kinds()};
+  for (const OpId id : one.examples) {
+    OpShapes::Shape& made = each.of_examples.emplace_back();
+    made.begin = flows.begin(id);
+    if (flows.reduces_separately(id)) made.reduce = flows.reduce(id);
+  }
+  KnownFlows of_examples(each.numbers, each.of_examples, flows);
+  if (!known.holds_for(each.of_examples, each.numbers, of_examples)) return false;
+  each.transfers = known.transfers();
+  done = simulate(of, each, flows, machine, engine);
+  return true;
+}
+
+}  // namespace
+
+std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
+  KindsOfProgram own;
+  KindsOfProgram* const kept = kept_kinds(of);
+  KindsOfProgram& known = kept != nullptr ? *kept : own;
+  const bool keeps_machine = kept != nullptr && may_know_machine(of);
+  std::optional<SimulatedKinds> done;
+  KindsOnMachine* const on_machine = keeps_machine ? kept->on_machine_of(of) : nullptr;
+  if (on_machine != nullptr && simulate_again(of, *on_machine, done)) return done;
+  ClassEngine engine(of.engine_limits());
+  engine.begin({});
+  auto machine = std::make_unique<KindsOnMachine::Machine>(of, engine);
+  MachineResources& resources = machine->resources;
+  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, resources);
+  OpShapes shapes(of.program, of_ops);
+  if (is_too_slow(of, shapes)) return too_slow_at_once(of);
+  if (!LaneKinds::are_orderly(of.program, of.blocks, shapes, of.profile())) return std::nullopt;
+  std::optional<CostInputs> inputs;
+  if (of.message_bytes > 0) {
+    inputs = CostInputs::find(of.program, of.target, of.blocks, shapes, resources);
+  }
+  const AlikeCosts costs = inputs ? inputs->by_shape() : costs_alike(shapes);
+  const KindsKey key = kept != nullptr ? kinds_key(of, shapes, costs, resources) : KindsKey{};
+  std::shared_ptr<const KnownKinds> kinds = known.find(key, shapes);
+  if (!kinds) kinds = known.add(find_kinds(of, shapes, costs, resources, key, kept != nullptr));
+  if (!kinds->one) return std::nullopt;
+  const OneOfAlike& one = *kinds->one;
+  OneOfEach each{*kinds};
+  each.of_examples = one.flows_of_examples(shapes);
+  each.transfers = one.transfers(shapes);
+  done = simulate(of, each, of_ops, resources, engine);
+  if (keeps_machine && inputs) {
+    kept->keep(std::make_shared<KindsOnMachine>(
+        std::move(machine), kinds, *inputs, shapes.numbers(), each.of_examples, each.transfers));
+  }
   return done;
 }
 

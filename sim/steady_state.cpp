@@ -318,12 +318,6 @@ class SteadySearch {
   std::vector<Team> teams_;
 };
 
-/// Memories that are faster for small messages are as fast as the whole message lets them be.
-bool has_working_sets(const Topology& machine) {
-  return std::ranges::any_of(machine.memories,
-                             [](const auto& one) { return !one.second.working_sets.empty(); });
-}
-
 /// All that happens in the rounds of the steady state, and after them. False where an op of the
 /// history stands for ops that are moved unlike each other.
 bool move_on(const Simulation& of, const LanesOfRounds& lanes, const Dates& dates,
@@ -375,7 +369,7 @@ bool count_in_rounds(const Simulation& of, const std::vector<OpId>* number, Mach
   const std::int64_t more = of.options.more_rounds;
   if (more == 0) return true;
   const bool is_possible = of.names.rounds().count > 0 && !of.names.all_groups() &&
-                           !has_working_sets(of.target.router->topology());
+                           !of.target.router->topology().has_working_sets();
   if (!is_possible) return false;
   const LanesOfRounds lanes(of.program, of.names.rounds());
   if (!lanes.is_all()) return false;

@@ -18,6 +18,7 @@ struct Placement {
   std::vector<int> host_of_rank;     ///< index into `hosts`; -1 when no CPU can be reached
   std::vector<int> machine_of_rank;  ///< Node::host of the rank's GPU
   std::vector<NodeId> relays;        ///< idle GPUs that may hold, forward and combine data
+  bool operator==(const Placement&) const = default;
 };
 
 /// The machine's GPUs numbered by `gpus`, in that order; all of them when empty. Throws

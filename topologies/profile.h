@@ -160,6 +160,7 @@ struct BlockUse {
   /// and costs nothing but its bytes.
   bool streams = false;
   int launched = 0;  ///< blocks that a GPU launches; 0: as many as its lanes have
+  bool operator==(const BlockUse&) const = default;
 };
 
 /// A runtime: what moves the bytes, at which rates and costs. docs/topologies.md.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <string_view>
@@ -400,8 +401,20 @@ std::optional<Route> Router::Impl::compute_along(const Router& router, NodeId fr
   return finish(widest_reach, std::move(hops), widest_reach == RouteKind::staged);
 }
 
+namespace {
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> ids = 0;
+  return ids++;
+}
+
+}  // namespace
+
 Router::Router(const Topology& topology, const Profile& profile, LinkScope scope)
-    : topology_(topology), scope_(scope), impl_(std::make_unique<Impl>(topology, profile, scope)) {}
+    : topology_(topology),
+      scope_(scope),
+      id_(next_id()),
+      impl_(std::make_unique<Impl>(topology, profile, scope)) {}
 
 Router::~Router() = default;
 const Profile& Router::profile() const { return impl_->profile; }

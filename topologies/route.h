@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -96,11 +97,15 @@ class Router {
   const Topology& topology() const { return topology_; }
   const Profile& profile() const;
   LinkScope scope() const { return scope_; }
+  /// No other router of this process has or had it, but the one that this was moved from: for who
+  /// keeps what is known of a machine for longer than it may live.
+  std::uint64_t id() const { return id_; }
 
  private:
   struct Impl;
   const Topology& topology_;
   LinkScope scope_;
+  std::uint64_t id_;
   std::unique_ptr<Impl> impl_;
 };
 

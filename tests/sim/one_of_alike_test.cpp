@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <any>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "sim/known_kinds.h"
+#include "sim/simulation.h"
 #include "tests/sim/machine.h"
 
 namespace espalier {
@@ -258,6 +260,49 @@ class AlikeGroups {
     return profile;
   }
 
+  /// What an op costs goes with its length in steps: start-ups of longer messages, slices, of which
+  /// the first of a lane cost more, and what is lost to lockstep.
+  Profile profile_of_steps() {
+    Profile made = profile();
+    if (number(0, 1) == 0) {
+      made.links["nvlink2"].longer = {{1.5 * kUnitBytes, 3 * kUs}, {40.0 * kUnitBytes, 5 * kUs}};
+    }
+    if (number(0, 1) == 0) made.protocol.lockstep_bytes = number(1, 40) * kUnitBytes;
+    if (number(0, 1) == 0) {
+      made.protocol.slice_bytes = 2 * kUnitBytes;
+      made.protocol.min_slice_bytes = kUnitBytes / 4.0;
+      made.protocol.slices_per_op = number(1, 3);
+      made.protocol.hop_s[LinkClass::gpu_fabric] = 2 * kUs;
+      made.protocol.hold_s[LinkClass::gpu_fabric] = 0.5 * kUs;
+    }
+    constexpr std::array kModes{ReductionMode::free, ReductionMode::fused, ReductionMode::separate,
+                                ReductionMode::reading};
+    made.reduction = kModes[static_cast<std::size_t>(number(0, 3))];
+    made.reduce_overhead_s = number(0, 2) * kUs;
+    made.local_overhead_s = number(0, 2) * kUs;
+    return made;
+  }
+
+  /// One figure of the last group's links or GPUs becomes another one, so that its lanes are like
+  /// those of the others in all else; for some sizes, they may still take as long.
+  void make_unlike(Topology& topology, Profile& profile) {
+    const int first = kRanks * (groups_ - 1);
+    const int what = number(0, 4);
+    if (what == 0) profile.links["nvlink2"].longer.push_back({100.0 * kUnitBytes, 6 * kUs});
+    profile.links["nvlink3"] = profile.links["nvlink2"];
+    if (what == 0) profile.links["nvlink3"].longer.back().s += kUs;
+    if (what == 1) profile.links["nvlink3"].overhead_s += 3 * kUs;
+    if (what == 1) profile.links["nvlink3"].longer.clear();
+    if (what == 2) profile.protocol.hop_more_s["b200"] = kUs;
+    if (what == 3) profile.protocol.block_gbps["b200"] = 1;
+    for (int gpu = first; gpu < first + kRanks; ++gpu) {
+      Link& link = topology.links[static_cast<std::size_t>(gpu)];
+      link.kind = "nvlink3";
+      if (what == 2 || what == 3) topology.nodes[static_cast<std::size_t>(gpu)].model = "b200";
+      if (what == 4) link.latency_s += 2 * kUs;
+    }
+  }
+
   /// Links of a group are unlike each other; those of groups are alike.
   Topology topology() {
     Topology topology = switch_machine(kRanks * groups_, 25, kUs);
@@ -340,6 +385,58 @@ TEST(OneOfAlike, HoldsForOtherFiguresIfTheKindsAreTheSame) {
   }
   EXPECT_GT(runs, 2 * kinds);  // most were known
   EXPECT_GT(kinds, 2 * kPrograms);
+}
+
+/// The same whether kinds are known from messages of other sizes, and as all lanes.
+TEST(OneOfAlike, HoldsForMessagesOfOtherSizes) {
+  constexpr unsigned kPrograms = 300;
+  const unsigned first_seed = std::random_device()();
+  unsigned known_runs = 0;
+  for (unsigned i = 0; i < kPrograms; ++i) {
+    const unsigned seed = first_seed + i;
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    AlikeGroups groups(random, std::uniform_int_distribution(2, 3)(random));
+    const Program program = groups.program();
+    Topology topology = groups.topology();
+    Profile profile = groups.profile_of_steps();
+    if (i % 2 == 1) groups.make_unlike(topology, profile);
+    const TestMachine machine(topology, profile);
+    RunOptions options;
+    options.limits = SimLimits{};
+    const auto found = std::make_shared<std::any>();
+    for (int size = 0; size < 6; ++size) {
+      options.size_bytes = program.contract.units << std::uniform_int_distribution(0, 24)(random);
+      options.only_times = false;
+      options.found = nullptr;
+      const RunReport all = Simulator().run(program, machine.target(), options);
+      options.only_times = true;
+      const RunReport afresh = Simulator().run(program, machine.target(), options);
+      options.found = found;
+      if (auto* kinds = std::any_cast<KindsOfProgram>(found.get())) {
+        const Simulation again(program, machine.target(), options);
+        known_runs += kinds->on_machine_of(again) != nullptr ? 1 : 0;
+      }
+      const RunReport known = Simulator().run(program, machine.target(), options);
+      ASSERT_EQ(known.simulated->end, all.simulated->end);
+      if (all.simulated->end != SimEnd::finished) continue;
+      ASSERT_NEAR(known.time_s, all.time_s, 1e-9 * all.time_s);
+      ASSERT_NEAR(busiest_s(known), busiest_s(all), 1e-9 * all.time_s);
+      ASSERT_NEAR(known.simulated->back_to_back_s, all.simulated->back_to_back_s,
+                  1e-9 * all.time_s);
+      ASSERT_EQ(known.transfers, all.transfers);
+      ASSERT_EQ(known.time_s, afresh.time_s);
+      ASSERT_EQ(known.simulated->back_to_back_s, afresh.simulated->back_to_back_s);
+      ASSERT_EQ(known.simulated->work, afresh.simulated->work);
+      for (const double part : {0.5, 1 - 1e-6, 1 + 1e-6}) {
+        options.limits = SimLimits{.time_s = part * all.time_s};
+        const RunReport limited = Simulator().run(program, machine.target(), options);
+        ASSERT_EQ(limited.simulated->end, part < 1 ? SimEnd::too_slow : SimEnd::finished) << part;
+      }
+      options.limits = SimLimits{};
+    }
+  }
+  EXPECT_GT(known_runs, 3 * kPrograms);
 }
 
 }  // namespace
