@@ -12,6 +12,7 @@
 #include "core/hash.h"
 #include "core/hash_numbers.h"
 #include "core/interruption.h"
+#include "core/keep_one_of_each.h"
 #include "ir/lane_numbers.h"
 
 namespace espalier {
@@ -279,12 +280,6 @@ std::vector<OpId> first_and_last_ops(const Program& program, const ShapeNumbers&
   }
   first.insert(first.end(), last.begin(), last.end());
   return first;
-}
-
-template <class Value>
-void keep_one_of_each(std::vector<Value>& values) {
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "core/hash.h"
 #include "core/hash_numbers.h"
+#include "core/keep_one_of_each.h"
 
 namespace espalier {
 namespace {
@@ -67,9 +68,7 @@ AwaitedOps::Outlasting in_one(const AwaitedOps::Outlasting& whole, const OneOfAl
   };
   AwaitedOps::Outlasting made{{}, whole.do_outlast};
   for (const auto& [op, before] : whole.shapes) made.shapes.emplace_back(shape(op), shape(before));
-  std::ranges::sort(made.shapes);
-  const auto rest = std::ranges::unique(made.shapes);
-  made.shapes.erase(rest.begin(), rest.end());
+  keep_one_of_each(made.shapes);
   return made;
 }
 

@@ -10,17 +10,12 @@
 
 #include "core/hash.h"
 #include "core/hash_numbers.h"
+#include "core/keep_one_of_each.h"
 #include "ir/lane_numbers.h"
 #include "run/transfer_key.h"
 
 namespace espalier {
 namespace {
-
-template <class Value>
-void keep_one_of_each(std::vector<Value>& values) {
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
 
 /// Who reads over a link: a place; of a folded program, the one of the group so many before its
 /// own.
