@@ -101,11 +101,6 @@ class Inputs {
   std::unordered_map<const Path*, Hash> paths_;
 };
 
-bool reads_several_peers(const Program& program, const Op& op) {
-  return std::ranges::count_if(program.sources_of(op),
-                               [&](const Operand& source) { return source.place != op.at; }) > 1;
-}
-
 /// Whether ops may read several peers that differ in nothing but their turn, as pieces of an op do:
 /// the first ones lose more in lockstep.
 bool read_in_pieces(const Program& program) {

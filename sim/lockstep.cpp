@@ -138,6 +138,11 @@ class Readings {
 
 }  // namespace
 
+bool reads_several_peers(const Program& program, const Op& op) {
+  return std::ranges::count_if(program.sources_of(op),
+                               [&](const Operand& source) { return source.place != op.at; }) > 1;
+}
+
 Lockstep::Lockstep(const Program& program, double units, double bytes_per_unit,
                    MachineResources& machine)
     : units_(units), bytes_per_unit_(bytes_per_unit) {

@@ -8,6 +8,9 @@
 
 namespace espalier {
 
+/// Whether an op adds up what it reads from several other places.
+bool reads_several_peers(const Program& program, const Op& op);
+
 /// What ops that add up operands of several peers lose at the beginning of their lanes, where
 /// everybody reads the peers in the same order (Protocol::lockstep_bytes). Of k peers the first one
 /// then serves all readers that share a link to it, while the links to the others idle; then the

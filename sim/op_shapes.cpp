@@ -92,14 +92,19 @@ FlowsOfGroups::FlowsOfGroups(const Program& program, const OpNames& names, const
              turns_of(program, of_first, numbers_.examples()), program.fold.groups),
       begin_(examples_.ops.size()) {}
 
+OpShapes::Shape OpShapes::found(OpFlows& flows, OpId id) {
+  Shape made;
+  made.begin = flows.begin(id);
+  if (flows.reduces_separately(id)) made.reduce = flows.reduce(id);
+  return made;
+}
+
 OpShapes::OpShapes(const Program& program, MachineFlows& flows)
     : flows_(flows), numbers_(program, flows) {
   shapes_.reserve(numbers_.examples().size());
   for (const OpId id : numbers_.examples()) {
     check_interruption_at(id);
-    Shape& made = shapes_.emplace_back();
-    made.begin = flows_.begin(id);
-    if (flows_.reduces_separately(id)) made.reduce = flows_.reduce(id);
+    shapes_.push_back(found(flows_, id));
   }
 }
 

@@ -44,6 +44,9 @@ class OpShapes final : public OpFlows {
     FlowList reduce;  ///< nothing where its operands are not added up separately
   };
 
+  /// Of the shape that an op is of.
+  static Shape found(OpFlows& flows, OpId id);
+
   /// Refers to its arguments.
   OpShapes(const Program& program, MachineFlows& flows);
 

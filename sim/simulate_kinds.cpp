@@ -152,11 +152,7 @@ bool simulate_again(const Simulation& of, KindsOnMachine& known,
   MachineFlows flows = known.flows(of.message_bytes);
   const OneOfAlike& one = *known.kinds().one;
   OneOfEach each{known.kinds()};
-  for (const OpId id : one.examples) {
-    OpShapes::Shape& made = each.of_examples.emplace_back();
-    made.begin = flows.begin(id);
-    if (flows.reduces_separately(id)) made.reduce = flows.reduce(id);
-  }
+  for (const OpId id : one.examples) each.of_examples.push_back(OpShapes::found(flows, id));
   KnownFlows of_examples(each.numbers, each.of_examples, flows);
   if (!known.holds_for(each.of_examples, each.numbers, of_examples)) return false;
   each.transfers = known.transfers();
@@ -197,8 +193,9 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   each.transfers = one.transfers(shapes);
   done = simulate(of, each, of_ops, resources, engine);
   if (keeps_machine && inputs) {
-    kept->keep(std::make_shared<KindsOnMachine>(
-        std::move(machine), kinds, *inputs, shapes.numbers(), each.of_examples, each.transfers));
+    kept->keep(std::make_shared<KindsOnMachine>(std::move(machine), kinds, *inputs,
+                                                shapes.numbers(), std::move(each.of_examples),
+                                                each.transfers));
   }
   return done;
 }

@@ -17,6 +17,7 @@
 #include "sim/dispatcher.h"
 #include "sim/least_time.h"
 #include "sim/load_simgrid.h"
+#include "sim/lockstep.h"
 #include "sim/machine_resources.h"
 #include "sim/op_flows.h"
 #include "sim/op_graph.h"
@@ -244,13 +245,6 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   return report;
 }
 
-/// Whether an op adds up what it reads from several other places.
-bool reads_several(const Program& program, const Op& op) {
-  std::size_t others = 0;
-  for (const Operand& source : program.sources_of(op)) others += source.place != op.at ? 1 : 0;
-  return others > 1;
-}
-
 }  // namespace
 
 Simulator::Simulator() = default;
@@ -280,7 +274,7 @@ bool Simulator::runs_all_groups(const Program& program, const Target& target,
     return false;
   }
   const bool is_plain = std::ranges::all_of(program.ops, [&](const Op& op) {
-    const bool is_in_step = profile.protocol.lockstep_bytes > 0 && reads_several(program, op);
+    const bool is_in_step = profile.protocol.lockstep_bytes > 0 && reads_several_peers(program, op);
     return op.kind == OpKind::combine && !op.in_switch && op.via < 0 && !is_in_step;
   });
   return is_plain && !BlockMap(program, OpGraph(program), target, options.blocks).shares();
