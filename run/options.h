@@ -45,6 +45,8 @@ struct RunOptions {
   /// Simulated only: nobody looks at single links, so that of lanes that behave alike one may be
   /// simulated in place of all (AlikeLanes), nor at the critical path, which is left out.
   bool only_times = false;
+  /// Simulated only: list what every link carries (SimulatedPart::links).
+  bool lists_links = true;
   /// Simulated only: the program is one call of a collective, which costs what
   /// the profile says. An iteration of training is not a call; its exchanges are.
   bool is_call = true;

@@ -61,7 +61,9 @@ struct SimulatedPart {
   AlikeLanes alike_lanes = AlikeLanes::not_looked_for;
   int blocks =
       0;  ///< that carry out the program on the GPU that needs most; 0: the profile has none
-  std::vector<LinkUse> links;
+  double busiest_s = 0;        ///< the longest that a link, memory or arithmetic is busy
+  double busiest_link_s = 0;   ///< of links alone
+  std::vector<LinkUse> links;  ///< where they are to be listed (RunOptions::lists_links)
   /// In order of time; of a long path only the end. None where nobody looks at it
   /// (RunOptions::only_times).
   std::vector<CriticalStep> critical_path;

@@ -139,18 +139,12 @@ bool is_too_old(const AlgorithmChoice& choice, int version, const std::string& m
 
 }  // namespace
 
-double busiest_link_s(const SimulatedPart& simulated) {
-  double most_s = 0;
-  for (const LinkUse& link : simulated.links) most_s = std::max(most_s, link.busy_s);
-  return most_s;
-}
-
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome) {
   const SimulatedPart& simulated = *outcome.report.simulated;
   return launched_s(
       used.profile().launch, outcome.query.launch,
       {simulated.back_to_back_s, most_gpus_of_a_host(*machine.topology, machine.placement),
-       simulated.blocks, outcome.library_version, busiest_link_s(simulated), simulated.together_s,
+       simulated.blocks, outcome.library_version, simulated.busiest_s, simulated.together_s,
        outcome.query.timed_calls});
 }
 

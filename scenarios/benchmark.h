@@ -21,9 +21,6 @@ std::vector<double> starts_of(const Machine& machine, const Router& used, const 
 /// `used` is the runtime that carried it out. \pre the outcome has been simulated
 double benchmark_of(const Machine& machine, const Router& used, const Outcome& outcome);
 
-/// For how long a call keeps the busiest link so.
-double busiest_link_s(const SimulatedPart& simulated);
-
 /// By how much the simulated time is expected to be off. `choice` is the outcome's algorithm with
 /// nothing left open.
 ExpectedError error_of(const Machine& machine, const Router& used, const AlgorithmChoice& choice,

@@ -104,11 +104,7 @@ double longest_bytes_of(const ChunkQuestion& question) {
 
 /// For which the busiest of what transfers use is busy, however they are cut: pieces carry the same
 /// bytes. Less by roundings.
-double least_time_s(const RunReport& whole) {
-  double busy_s = 0;
-  for (const LinkUse& used : whole.simulated->links) busy_s = std::max(busy_s, used.busy_s);
-  return busy_s * (1 - kRounding);
-}
+double least_time_s(const RunReport& whole) { return whole.simulated->busiest_s * (1 - kRounding); }
 
 /// What more pieces are not faster than, after times of half as many and of as many. Of few pieces
 /// that is not known.

@@ -54,10 +54,10 @@ auto members(Is<TimeBound> auto& bound) {
   return std::tie(call_s, wire, protocol, ends_s, way_s, certificate);
 }
 auto members(Is<SimulatedPart> auto& simulated) {
-  auto& [engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks, links,
-         critical_path, critical_steps] = simulated;
-  return std::tie(engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks, links,
-                  critical_path, critical_steps);
+  auto& [engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks, busiest_s,
+         busiest_link_s, links, critical_path, critical_steps] = simulated;
+  return std::tie(engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks,
+                  busiest_s, busiest_link_s, links, critical_path, critical_steps);
 }
 // No scenario is run by several processes, each of which has a time of its own; `interval_s` is
 // used while probing only.
@@ -154,8 +154,9 @@ auto members(Is<Prediction> auto& prediction) {
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
 auto members(Is<RunOptions> auto& run) {
-  auto& [size_bytes, type, op, iterations, warmup, check, timeline, only_times, is_call, blocks,
-         engine, starts_s, start_together, limits, timeout_s, found, more_rounds] = run;
+  auto& [size_bytes, type, op, iterations, warmup, check, timeline, only_times, lists_links,
+         is_call, blocks, engine, starts_s, start_together, limits, timeout_s, found, more_rounds] =
+      run;
   return std::tie(type, op, is_call, start_together, engine);
 }
 auto members(Is<Query> auto& query) {

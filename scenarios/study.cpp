@@ -337,13 +337,17 @@ Outcome Study::answer(const Query& query) {
 }
 
 /// The program that the outcome has by now, unless a search has simulated just that.
-Outcome Study::run(const Query& query, Machine& machine, const Prepared& prepared,
-                   std::size_t runtime, Outcome outcome) {
+Outcome Study::run(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
+                   Outcome outcome) {
   const Router& router = machine.runtime(runtime);
   outcome.protocol = router.profile().protocol.name;
   const Target target{&router, machine.placement, prepared.rotation.get()};
-  outcome.skipped = backend_.unsupported(*outcome.program, target);
-  if (outcome.skipped) return outcome;
+  // Pieces take the ways of the whole.
+  if (simulator_ != &backend_ || !prepared.simulable.contains(runtime)) {
+    outcome.skipped = backend_.unsupported(*outcome.program, target);
+    if (outcome.skipped) return outcome;
+    prepared.simulable.insert(runtime);
+  }
   RunOptions options = options_of(query, machine, router, prepared, *outcome.program);
   const bool is_together = options.starts_s.empty();
   if (const RunReport* known = is_together ? simulated_before(query, prepared, runtime) : nullptr) {
@@ -367,6 +371,7 @@ RunOptions Study::options_of(const Query& query, const Machine& machine, const R
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
   options.only_times = query.only_times;
+  options.lists_links = !query.only_times;
   options.more_rounds = prepared.rounds_left_out;
   if (&program == prepared.whole.get()) options.found = prepared.uncut->found;
   options.starts_s = starts_of(machine, router, query, program, prepared.rotation.get());

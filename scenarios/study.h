@@ -242,7 +242,7 @@ class Study {
   void rate(const Query& query, Machine& machine, const Router& router, const Prepared& prepared,
             Outcome& outcome);
   bool cut_and_verify(const Query& query, Prepared& prepared, Outcome& outcome);
-  Outcome run(const Query& query, Machine& machine, const Prepared& prepared, std::size_t runtime,
+  Outcome run(const Query& query, Machine& machine, Prepared& prepared, std::size_t runtime,
               Outcome outcome);
   const RunReport* simulated_before(const Query& query, const Prepared& prepared,
                                     std::size_t runtime) const;

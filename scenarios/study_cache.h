@@ -131,6 +131,7 @@ struct Study::Prepared {
     bool has_details = false;  ///< it was not RunOptions::only_times
   };
   std::map<std::int64_t, Simulated> fastest;  ///< by size of the message
+  std::set<std::size_t> simulable;  ///< runtimes under which the simulator can carry it out
   bool is_cut_short = false;  ///< the time ran out before the plan was known to be the best
   double had_s = 0;           ///< what there was of it then
   std::int64_t question = 0;  ///< that it was prepared for

@@ -117,9 +117,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, double worthwhi
 }
 
 void Study::Met::note(const RunReport& report) {
-  for (const LinkUse& link : report.simulated->links) {
-    if (link.is_link) busy_s = std::max(busy_s, link.busy_s);
-  }
+  busy_s = std::max(busy_s, report.simulated->busiest_link_s);
   if (report.simulated->end == SimEnd::stuck) stuck = report.simulated->stuck;
   is_unsteady = espalier::is_unsteady(report);
 }
@@ -138,6 +136,7 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
     options.only_times = may_be_alike;
+    options.lists_links = !options.only_times;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
     options.found = leaves_whole(chunking) ? prepared.uncut->found : nullptr;
     RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
@@ -167,13 +166,10 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   if (searches) {
     const std::int64_t work =
         query.run.limits ? std::min(search_work_, query.run.limits->work) : search_work_;
-    return {{},
-            query.algorithm,
-            runtime,
-            best_chunks(query, runtime,
-                        {query.size_bytes, longest_share(*prepared.whole), work, at_most_s,
-                         worthwhile_s, least.of_chunks},
-                        with_pieces)};
+    const ChunkQuestion asked{
+        query.size_bytes, longest_share(*prepared.whole), work, at_most_s, worthwhile_s,
+        least.of_chunks};
+    return {{}, query.algorithm, runtime, best_chunks(query, runtime, asked, with_pieces)};
   }
   const RunReport report = with_pieces(asked_bytes, {.time_s = at_most_s});
   const bool is_cut = !leaves_whole(prepared.chunking(query.size_bytes, asked_bytes, max_ops));

@@ -203,10 +203,8 @@ class SpanNumbers {
   std::vector<LatestSpan> far_;     ///< by lane of each group, of its latest op
 };
 
-double period_s(double longest_span_s, const std::vector<LinkUse>& links, double call_overhead_s) {
-  double period_s = longest_span_s + call_overhead_s;
-  for (const LinkUse& link : links) period_s = std::max(period_s, link.busy_s);
-  return period_s;
+double period_s(double longest_span_s, double busiest_s, double call_overhead_s) {
+  return std::max(longest_span_s + call_overhead_s, busiest_s);
 }
 
 }  // namespace
@@ -236,24 +234,24 @@ void CallSpans::note(OpId id, int group, double start_s, double end_s, double se
   });
 }
 
-double CallSpans::period_s(const std::vector<LinkUse>& links, double call_overhead_s) const {
+double CallSpans::period_s(double busiest_s, double call_overhead_s) const {
   double longest_s = 0;
   for (std::uint32_t span = 0; span < spans_->all.size(); ++span) {
     if (spans_->numbers.is_of_host(span)) continue;
     longest_s = std::max(longest_s, spans_->all[span].length_s());
   }
-  return espalier::period_s(longest_s, links, call_overhead_s);
+  return espalier::period_s(longest_s, busiest_s, call_overhead_s);
 }
 
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
-                      const std::vector<LinkUse>& links, double call_overhead_s) {
+                      double busiest_s, double call_overhead_s) {
   CallSpans spans(program, blocks);
   for (OpId id = 0; id < program.ops.size(); ++id) {
     check_interruption_at(id);
     const OpEnd& end = history.ends[id];
     spans.note(id, 0, history.ops[id].start_s, end.end_s, end.seen_s);
   }
-  return spans.period_s(links, call_overhead_s);
+  return spans.period_s(busiest_s, call_overhead_s);
 }
 
 namespace {
@@ -305,7 +303,7 @@ AlikeSpans::AlikeSpans(const Program& program, const BlockMap& blocks, const Sha
   keep_one_of_each(spans_);
 }
 
-double AlikeSpans::period_s(const OpHistory& history, const std::vector<LinkUse>& links,
+double AlikeSpans::period_s(const OpHistory& history, double busiest_s,
                             double call_overhead_s) const {
   double longest_s = 0;
   for (const OpsOfSpan& ops : spans_) {
@@ -320,7 +318,7 @@ double AlikeSpans::period_s(const OpHistory& history, const std::vector<LinkUse>
     }
     longest_s = std::max(longest_s, span.length_s());
   }
-  return espalier::period_s(longest_s, links, call_overhead_s);
+  return espalier::period_s(longest_s, busiest_s, call_overhead_s);
 }
 
 }  // namespace espalier

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ir/program.h"
-#include "run/report.h"
 #include "sim/block_map.h"
 #include "sim/op_history.h"
 #include "sim/op_shapes.h"
@@ -47,8 +46,8 @@ class CallSpans {
 
   /// Of an op of the program, or what it is in a group: OpRecord and OpEnd.
   void note(OpId id, int group, double start_s, double end_s, double seen_s);
-  /// \pre all ops were told
-  double period_s(const std::vector<LinkUse>& links, double call_overhead_s) const;
+  /// `busiest_s`: the longest that a call keeps anything busy. \pre all ops were told
+  double period_s(double busiest_s, double call_overhead_s) const;
 
  private:
   struct Spans;
@@ -57,7 +56,7 @@ class CallSpans {
 
 /// The same of a history that has the ends of all ops.
 double back_to_back_s(const Program& program, const BlockMap& blocks, const OpHistory& history,
-                      const std::vector<LinkUse>& links, double call_overhead_s);
+                      double busiest_s, double call_overhead_s);
 
 /// The same where one op has the dates of all that are alike, of whatever simulation: found once.
 class AlikeSpans {
@@ -67,8 +66,7 @@ class AlikeSpans {
   AlikeSpans(const Program& program, const BlockMap& blocks, const ShapeNumbers& shapes,
              const std::vector<OpId>& number);
 
-  double period_s(const OpHistory& history, const std::vector<LinkUse>& links,
-                  double call_overhead_s) const;
+  double period_s(const OpHistory& history, double busiest_s, double call_overhead_s) const;
 
  private:
   /// Of a GPU, by number in the history, each once.

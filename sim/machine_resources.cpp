@@ -419,6 +419,16 @@ void MachineResources::count(std::span<const ResourceId> resources, double bytes
   for (const ResourceId id : resources) carried_[id] += bytes;
 }
 
+MachineResources::LongestBusy MachineResources::longest_busy() const {
+  LongestBusy longest;
+  for (ResourceId id = 0; id < resources_.size(); ++id) {
+    const double busy_s = carried_[id] / resources_[id].bytes_per_s;
+    longest.any_s = std::max(longest.any_s, busy_s);
+    if (resources_[id].is_link) longest.link_s = std::max(longest.link_s, busy_s);
+  }
+  return longest;
+}
+
 std::vector<LinkUse> MachineResources::report(double time_s) const {
   std::vector<LinkUse> uses;
   for (ResourceId id = 0; id < resources_.size(); ++id) {

@@ -113,6 +113,12 @@ class MachineResources {
   /// What was counted so far did not start.
   void count_anew() { carried_.assign(carried_.size(), 0); }
 
+  /// The longest that anything is busy with what it carried, and that any link is, in seconds.
+  struct LongestBusy {
+    double any_s = 0;
+    double link_s = 0;
+  };
+  LongestBusy longest_busy() const;
   /// Everything that carried bytes, the busiest first.
   std::vector<LinkUse> report(double time_s) const;
 

@@ -29,9 +29,10 @@ constexpr double kUnitGbps = 1;
 struct Run {
   std::vector<double> ends_s;  ///< of loops; none where blocks are stuck
   std::vector<Diagnostic> stuck;
-  double time_s = 0;           ///< of the whole message, without what the call costs
-  std::vector<LinkUse> links;  ///< for the whole message
-  std::int64_t transfers = 0;  ///< likewise
+  double time_s = 0;  ///< of the whole message, without what the call costs
+  MachineResources::LongestBusy longest_busy;  ///< with the whole message
+  std::vector<LinkUse> links;                  ///< likewise, where they are to be listed
+  std::int64_t transfers = 0;                  ///< likewise
 };
 
 Expectation expectation_for(const LoopPlan& plan, std::int64_t loops) {
@@ -82,7 +83,8 @@ std::optional<Run> run_loops(const Program& program, const BlockProgram& blocks,
   }
   run.ends_s = interpreter.loop_ends_s();
   run.time_s = whole_s(run.ends_s, plan);
-  run.links = machine.report(call_s(target, options) + run.time_s);
+  run.longest_busy = machine.longest_busy();
+  if (options.lists_links) run.links = machine.report(call_s(target, options) + run.time_s);
   run.transfers = static_cast<std::int64_t>(
       std::llround(static_cast<double>(interpreter.transfers()) * plan.repeated(loops)));
   return run;
@@ -130,6 +132,8 @@ RunReport simulate_blocks(const Program& program, const BlockProgram& blocks, co
   }
   simulated.engine = std::string(engine.name());
   simulated.work = by_simgrid ? 0 : classes.work();
+  simulated.busiest_s = run.longest_busy.any_s;
+  simulated.busiest_link_s = run.longest_busy.link_s;
   simulated.links = std::move(run.links);
   for (const std::vector<BlockProgram::Block>& gpu : blocks.gpus) {
     simulated.blocks = std::max(simulated.blocks, static_cast<int>(gpu.size()));

@@ -128,7 +128,8 @@ std::optional<SimulatedKinds> simulate(const Simulation& of, const OneOfEach& ea
     return done;
   }
   take_times(of, done.outcome, machine, {}, [&](double overhead_s) {
-    return each.kinds.spans->period_s(done.outcome.history, done.outcome.links, overhead_s);
+    return each.kinds.spans->period_s(done.outcome.history, done.outcome.longest_busy.any_s,
+                                      overhead_s);
   });
   return done;
 }

@@ -106,7 +106,8 @@ void take_times(const Simulation& of, SimulationOutcome& outcome, const MachineR
   if (of.options.limits && outcome.time_s > of.options.limits->time_s) {
     outcome.end = SimEnd::too_slow;
   }
-  outcome.links = machine.report(outcome.time_s);
+  outcome.longest_busy = machine.longest_busy();
+  if (of.options.lists_links) outcome.links = machine.report(outcome.time_s);
   outcome.back_to_back_s = of.options.is_call ? back_to_back(overhead_s) : outcome.time_s;
 }
 

@@ -60,7 +60,8 @@ double call_overhead_s(const Program& program, const Target& target, const RunOp
 /// What came of a simulation.
 struct SimulationOutcome {
   OpHistory history;
-  std::vector<LinkUse> links;
+  MachineResources::LongestBusy longest_busy;
+  std::vector<LinkUse> links;  ///< where they are to be listed
   double time_s = 0;
   double back_to_back_s = 0;
   double together_s = 0;

@@ -118,9 +118,10 @@ SimulationOutcome outcome_of(const Simulation& of, Dispatcher& dispatcher,
     return outcome;
   }
   take_times(of, outcome, machine, starts_s, [&](double overhead_s) {
+    const double busiest_s = outcome.longest_busy.any_s;
     return spans != nullptr
-               ? spans->period_s(outcome.links, overhead_s)
-               : back_to_back_s(of.program, of.blocks, outcome.history, outcome.links, overhead_s);
+               ? spans->period_s(busiest_s, overhead_s)
+               : back_to_back_s(of.program, of.blocks, outcome.history, busiest_s, overhead_s);
   });
   return outcome;
 }
@@ -231,6 +232,8 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   simulated.back_to_back_s = outcome.back_to_back_s;
   simulated.together_s = outcome.together_s;
   simulated.blocks = simulation.blocks.most_in_use();
+  simulated.busiest_s = outcome.longest_busy.any_s;
+  simulated.busiest_link_s = outcome.longest_busy.link_s;
   simulated.links = std::move(outcome.links);
   report.time_s = outcome.time_s;
   report.message_bytes = options.size_bytes;

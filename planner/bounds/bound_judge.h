@@ -49,6 +49,8 @@ class BoundJudge {
               std::vector<LinkPrice> by_link);
 
   Bound bound() const;
+  /// The tightest so far, in bytes/s.
+  const std::optional<Rational>& limit() const { return best_; }
   /// Of a cut, the set inside; of a partition, all parts; else none.
   const std::vector<SiteSet>& parts() const { return parts_; }
   const std::vector<LinkPrice>& link_prices() const { return prices_; }

@@ -59,6 +59,16 @@ class TreeSearch {
     return generate();
   }
 
+  /// Whether the first trees, half as many as there are ranks at most, carry as much.
+  bool carries_at_once(double rate_wanted) {
+    for (int trees = 2; trees <= std::max(2, problem_.ranks / 2); trees *= 2) {
+      add_balanced_trees(trees);
+      if (!master_.solve(budget_)) return false;
+      if (rate() >= rate_wanted * (1 - ends_.missing)) return true;
+    }
+    return false;
+  }
+
   /// Goes on to an optimum that keeps links least busy, all together, and among those to one of low
   /// trees. On direct links, where all trees have as many edges, low ones are all that is wanted.
   void prefer_light_and_low() {
@@ -379,6 +389,11 @@ std::vector<Portion> portions_of(const PackingProblem& problem, const TreePackin
     for (const PackedEdge& edge : packing.trees[i]) add_loads(problem, edge, portion.loads);
   }
   return portions;
+}
+
+bool carries_at_once(const PackingProblem& problem, const Rational& rate) {
+  CHECK(problem.ranks >= 2);
+  return TreeSearch(problem, kMaxPackingWork).carries_at_once(rate.convert_to<double>());
 }
 
 TreePacking pack_spanning_trees(const PackingProblem& problem, std::int64_t max_work) {

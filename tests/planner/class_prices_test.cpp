@@ -130,6 +130,23 @@ INSTANTIATE_TEST_SUITE_P(Machines, ClassPricesOf,
                                          "gb200-nvl72:nodes=2", "summit:nodes=3", "mist:nodes=4",
                                          "kesch:nodes=2"));
 
+TEST_P(ClassPricesOf, AreNotImprovedWhereFewTreesCarryAsMuch) {
+  const MachineOfClasses machine(GetParam());
+  const Rational best = pack_spanning_trees(machine.problem).limit;
+  // More than that is carried by no trees.
+  EXPECT_FALSE(carries_at_once(machine.problem, best * Rational(1'000'001, 1'000'000)));
+  EXPECT_TRUE(carries_at_once(machine.problem, best / machine.problem.ranks));
+}
+
+TEST(ClassPrices, AreReachedByFewTreesWhereRanksAreAlike) {
+  for (const char* name : {"mist:nodes=16", "cedar:nodes=8", "p3.16xlarge:nodes=3"}) {
+    const MachineOfClasses machine(name);
+    const auto priced = price_classes(machine.problem, resource_classes(machine.problem));
+    ASSERT_TRUE(priced) << name;
+    EXPECT_TRUE(carries_at_once(machine.problem, priced->limit)) << name;
+  }
+}
+
 TEST(ClassPrices, AreNotTriedWithoutSymmetry) {
   Topology topology = load_topology("full:n=6");
   double gbps = 20;

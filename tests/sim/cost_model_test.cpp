@@ -3,6 +3,7 @@
 // arithmetic.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/sim/machine.h"
@@ -100,6 +101,26 @@ TEST(CostModel, CopyEnginesAreNoAccessOfKernels) {
   expect_time(machine.run(copy(0, 0), kBytes), 2e6 / 10e9);
   // The operand comes, 2 MB of the shared memory, and is then added by a kernel: 3 MB at 8 GB/s.
   expect_time(machine.run(remote_combine(), kBytes), 2e6 / 10e9 + 3e6 / 8e9);
+}
+
+TEST(CostModel, WhatIsBusiestIsKnownWhereNoLinksAreListed) {
+  Profile profile = with_memory();
+  profile.reduction = ReductionMode::separate;
+  const TestMachine machine(shared_memory(), profile);
+  const Program program = remote_combine();
+  RunOptions options;
+  options.size_bytes = kBytes;
+  const SimulatedPart listed = *Simulator().run(program, machine.target(), options).simulated;
+  options.lists_links = false;
+  const SimulatedPart unlisted = *Simulator().run(program, machine.target(), options).simulated;
+  EXPECT_TRUE(unlisted.links.empty());
+  EXPECT_EQ(unlisted.busiest_s, listed.busiest_s);
+  EXPECT_EQ(unlisted.busiest_link_s, listed.busiest_link_s);
+  const auto link = std::ranges::find_if(listed.links, &LinkUse::is_link);
+  ASSERT_NE(link, listed.links.end());
+  EXPECT_EQ(listed.busiest_s, listed.links.front().busy_s);  // the shared memory
+  EXPECT_EQ(listed.busiest_link_s, link->busy_s);
+  EXPECT_GT(listed.busiest_s, listed.busiest_link_s);
 }
 
 TEST(CostModel, SharedMemoryAddsAtItsRate) {
