@@ -318,6 +318,11 @@ std::int64_t rounds(const AlgorithmChoice& choice, BuildRequest request) {
   return choice.algorithm->rounds(resolve_parameters(choice, std::move(request)));
 }
 
+std::optional<std::string> recipe(const AlgorithmChoice& choice, BuildRequest request) {
+  if (choice.file || choice.algorithm->recipe == nullptr) return std::nullopt;
+  return choice.algorithm->recipe(resolve_parameters(choice, std::move(request)));
+}
+
 std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildRequest& request) {
   constexpr double kMostOps = 12e6;
   if (auto reason = unsupported(choice, request)) return reason;

@@ -129,6 +129,10 @@ struct Algorithm {
   /// after the other (ir/rounds.h). `build` and `ops` respect BuildRequest::rounds_left_out. Null
   /// where there are none.
   std::int64_t (*rounds)(const BuildRequest& request) = nullptr;
+  /// What its program follows from beside the contract, the choice and the fold, as text: equal
+  /// ones have the same program, whatever the machine, and nothing to tell about it. Nothing where
+  /// that is not known. Null where it never is; what is `of_ranks_alone` needs none.
+  std::optional<std::string> (*recipe)(const BuildRequest& request) = nullptr;
   /// How its program may fold on a machine on which groups of ranks are alike
   /// (topologies/rotation.h), the way with the most groups first. `build` then respects
   /// BuildRequest::fold. Null where no program of it folds.
@@ -204,6 +208,8 @@ std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildR
 std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request);
 /// How many rounds alike it has (Algorithm::rounds). \pre `unsupported` answered nothing
 std::int64_t rounds(const AlgorithmChoice& choice, BuildRequest request);
+/// All that its program follows from (Algorithm::recipe). \pre the same
+std::optional<std::string> recipe(const AlgorithmChoice& choice, BuildRequest request);
 /// Whether the program may fold when it is cut into chunks (Algorithm::folds_when_cut).
 bool folds_when_cut(const AlgorithmChoice& choice);
 /// How the program may fold (Algorithm::folds), for `request.fold`.

@@ -101,6 +101,13 @@ std::int64_t rounds_of(const BuildRequest& request) {
   return nccl_rounds(request, bytes_of(request), choice_of(request));
 }
 
+std::optional<std::string> recipe_of(const BuildRequest& request) {
+  if (request.ranks == 1) return std::nullopt;
+  const NcclChoice choice = choice_of(request);
+  if (!choice.note().empty()) return std::nullopt;
+  return nccl_recipe(request, bytes_of(request), choice);
+}
+
 std::vector<Fold> folds_of(const BuildRequest& request) {
   if (request.ranks == 1 || why_not(request)) return {};
   return nccl_folds(request, bytes_of(request), choice_of(request));
@@ -257,6 +264,7 @@ const Algorithm& nccl_algorithm() {
       .unsupported = why_not,
       .ops = ops_of,
       .rounds = rounds_of,
+      .recipe = recipe_of,
       .folds = folds_of,
       .build = build_nccl,
       .call = call_library,

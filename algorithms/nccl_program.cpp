@@ -3,6 +3,8 @@
 // block is sequential: it goes on to the next round when it has done its part of this one.
 #include "algorithms/nccl_program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -41,28 +43,38 @@ double ops_of_ring(const BuildRequest& request, double bytes, const NcclChoice& 
   return (n - 1) * visits * static_cast<double>(nccl_parts(request, bytes, choice));
 }
 
-Program ring_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+/// Calls visit(channel, part, most) for what channels carry, round by round: see RingChannel.
+template <class Visit>
+void for_each_part_of_rings(const BuildRequest& request, const NcclRounds& rounds,
+                            const NcclChoice& choice, const Visit& visit) {
   const bool by_block = goes_by_block(request);
   const bool is_allreduce = request.collective == Collective::allreduce;
-  const int n = request.ranks;
-  const NcclRounds rounds = rounds_of_ring(request, bytes, choice);
   const std::int64_t units = rounds.units();
-  const std::int64_t all = by_block ? n * units : units;
-  Builder builder("nccl", request.contract(all), request.fold);
+  const std::int64_t all = by_block ? request.ranks * units : units;
+  rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
+    const std::int64_t of_part = is_allreduce ? length : std::min(length, units - first);
+    visit(channel, RingChannel::Part{first, by_block ? units : length, of_part, all},
+          nccl_most_of_part(request, of_part, rounds.unit_bytes(), choice));
+  });
+}
+
+Program ring_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {
+  const NcclRounds rounds = rounds_of_ring(request, bytes, choice);
+  const int blocks = goes_by_block(request) ? request.ranks : 1;
+  Builder builder("nccl", request.contract(blocks * rounds.units()), request.fold);
   const bool has_relays = std::ranges::any_of(choice.graph.rings, [](const Ring& ring) {
     return std::ranges::any_of(ring.relays, [](int relay) { return relay >= 0; });
   });
-  rounds.for_each([&](int channel, std::int64_t first, std::int64_t length) {
-    const std::int64_t of_part = is_allreduce ? length : std::min(length, units - first);
-    add_ring_channel(builder,
-                     {.ring = nccl_ring_of(choice.graph, channel),
-                      .channel = channel,
-                      .channels = choice.work.channels,
-                      .pulled = has_relays,
-                      .part = RingChannel::Part{first, by_block ? units : length, of_part, all},
-                      .most = nccl_most_of_part(request, of_part, rounds.unit_bytes(), choice),
-                      .nodes = choice.machine.node_of_rank});
-  });
+  for_each_part_of_rings(request, rounds, choice,
+                         [&](int channel, const RingChannel::Part& part, std::int64_t most) {
+                           add_ring_channel(builder, {.ring = nccl_ring_of(choice.graph, channel),
+                                                      .channel = channel,
+                                                      .channels = choice.work.channels,
+                                                      .pulled = has_relays,
+                                                      .part = part,
+                                                      .most = most,
+                                                      .nodes = choice.machine.node_of_rank});
+                         });
   return builder.finish();
 }
 
@@ -314,6 +326,26 @@ double nccl_ops(const BuildRequest& request, double bytes, const NcclChoice& cho
       return is_across_nodes(choice) ? ops_across_nodes(bytes, choice)
                                      : n * n * choice.work.channels;  // a machine's ranks
   }
+}
+
+std::optional<std::string> nccl_recipe(const BuildRequest& request, double bytes,
+                                       const NcclChoice& choice) {
+  constexpr std::int64_t kMostParts = 1024;
+  if (choice.algorithm != NcclAlgorithm::ring) return std::nullopt;
+  const NcclRounds rounds = rounds_of_ring(request, bytes, choice);
+  if (rounds.visits() > kMostParts || request.ranks > kMostParts) return std::nullopt;
+  std::string text = fmt::format("{} units, {} channels, nodes {}", rounds.units(),
+                                 choice.work.channels, fmt::join(choice.machine.node_of_rank, ","));
+  for (const Ring& ring : choice.graph.rings) {
+    text +=
+        fmt::format("; ring {} relays {}", fmt::join(ring.order, ","), fmt::join(ring.relays, ","));
+  }
+  for_each_part_of_rings(request, rounds, choice,
+                         [&](int channel, const RingChannel::Part& part, std::int64_t most) {
+                           text += fmt::format("; {}: {} {} {} {} {}", channel, part.first,
+                                               part.stride, part.length, part.end, most);
+                         });
+  return text;
 }
 
 Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice& choice) {

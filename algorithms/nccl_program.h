@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -13,6 +15,9 @@ namespace espalier {
 
 /// What `choice` does with a message of `bytes`. \pre it can do the request's collective
 Program nccl_program(const BuildRequest& request, double bytes, const NcclChoice& choice);
+/// See Algorithm::recipe. Of rings alone, in not too many parts.
+std::optional<std::string> nccl_recipe(const BuildRequest& request, double bytes,
+                                       const NcclChoice& choice);
 
 /// Algorithm::rounds: those of rings and trees in which whole chunks of the message go around.
 std::int64_t nccl_rounds(const BuildRequest& request, double bytes, const NcclChoice& choice);

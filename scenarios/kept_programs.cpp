@@ -2,6 +2,8 @@
 #include "scenarios/kept_programs.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace espalier {
@@ -9,6 +11,17 @@ namespace {
 
 constexpr std::size_t kMaxPrograms = 32;
 constexpr std::size_t kMaxOps = std::size_t{1} << 18;
+
+/// No more than a recipe has: what else an algorithm looked at would be the first machine's.
+BuildRequest without_machine(const BuildRequest& request) {
+  BuildRequest of_ranks;
+  of_ranks.collective = request.collective;
+  of_ranks.ranks = request.ranks;
+  of_ranks.root = request.root;
+  of_ranks.in_place = request.in_place;
+  of_ranks.fold = request.fold;
+  return of_ranks;
+}
 
 }  // namespace
 
@@ -33,19 +46,22 @@ std::shared_ptr<KeptProgram> KeptPrograms::shared(std::shared_ptr<const Program>
 
 std::shared_ptr<const Program> KeptPrograms::built(const AlgorithmChoice& choice,
                                                    const BuildRequest& request) {
-  Recipe recipe{spec_of(choice), request.contract(0), request.fold};
+  const Algorithm& algorithm = *choice.algorithm;
+  std::optional<std::string> of_machine;
+  if (algorithm.of_ranks_alone) {
+    of_machine.emplace();
+  } else {
+    of_machine = recipe(choice, request);
+  }
+  if (!of_machine) return nullptr;
+  Recipe made_of{spec_of(choice), request.contract(0), request.fold, std::move(*of_machine)};
   const auto earlier = std::ranges::find_if(
-      known_, [&](const auto& known) { return std::ranges::count(known->recipes, recipe) > 0; });
+      known_, [&](const auto& known) { return std::ranges::count(known->recipes, made_of) > 0; });
   if (earlier != known_.end()) return (*earlier)->program;
-  // No more than the recipe has: what else an algorithm looked at would be the first machine's.
-  BuildRequest of_ranks;
-  of_ranks.collective = request.collective;
-  of_ranks.ranks = request.ranks;
-  of_ranks.root = request.root;
-  of_ranks.in_place = request.in_place;
-  of_ranks.fold = request.fold;
-  const auto made = shared(std::make_shared<const Program>(build(choice, of_ranks)));
-  made->recipes.push_back(std::move(recipe));
+  const bool is_of_ranks = algorithm.of_ranks_alone;
+  Program program = build(choice, is_of_ranks ? without_machine(request) : request);
+  const auto made = shared(std::make_shared<const Program>(std::move(program)));
+  made->recipes.push_back(std::move(made_of));
   return made->program;
 }
 

@@ -15,11 +15,12 @@
 
 namespace espalier {
 
-/// All that a program is built from, if its algorithm is Algorithm::of_ranks_alone.
+/// All that a program is built from, if its algorithm is Algorithm::of_ranks_alone or has a recipe.
 struct Recipe {
   std::string algorithm;  ///< with its parameters
   Contract contract;      ///< its units are 0: the algorithm decides on them
   Fold fold;
+  std::string of_machine;  ///< Algorithm::recipe; empty: nothing
   bool operator==(const Recipe&) const = default;
 };
 
@@ -39,8 +40,8 @@ class KeptPrograms {
   /// built: problems of one from a file name its lines, which others need not share
   std::shared_ptr<KeptProgram> shared(std::shared_ptr<const Program> program);
 
-  /// The program of a choice, which is built when it is first asked for. \pre it is
-  /// Algorithm::of_ranks_alone
+  /// The program of a choice, which is built when it is first asked for. Null where it is neither
+  /// Algorithm::of_ranks_alone nor has a recipe.
   std::shared_ptr<const Program> built(const AlgorithmChoice& choice, const BuildRequest& request);
 
   std::size_t programs() const { return known_.size(); }

@@ -132,10 +132,10 @@ struct Study::Prepared {
   };
   std::map<std::int64_t, Simulated> fastest;  ///< by size of the message
   std::set<std::size_t> simulable;  ///< runtimes under which the simulator can carry it out
-  bool is_cut_short = false;  ///< the time ran out before the plan was known to be the best
-  double had_s = 0;           ///< what there was of it then
-  std::int64_t question = 0;  ///< that it was prepared for
-  Chunking chosen;            ///< for the question that is being answered
+  bool is_cut_short = false;        ///< the time ran out before the plan was known to be the best
+  double had_s = 0;                 ///< what there was of it then
+  std::int64_t question = 0;        ///< that it was prepared for
+  Chunking chosen;                  ///< for the question that is being answered
   std::shared_ptr<KeptProgram> uncut;   ///< the whole program
   std::shared_ptr<KeptProgram> latest;  ///< as it was cut last; null: it was not
   Chunking latest_chunking;
@@ -354,7 +354,7 @@ struct Study::Cache {
         return std::make_shared<const Program>(std::move(program));
       };
       const Algorithm& algorithm = *choice.algorithm;
-      if (algorithm.of_ranks_alone) return kept_programs.built(choice, request);
+      if (auto known = kept_programs.built(choice, request)) return known;
       return shared(algorithm.plan == nullptr
                         ? build(choice, request)
                         : build(choice, request, plan(machine, choice, request, question)));

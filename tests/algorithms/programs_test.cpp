@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <utility>
+
 #include "ir/chunk.h"
 #include "ir/verify.h"
 #include "tests/algorithms/machines.h"
@@ -138,6 +142,45 @@ TEST(EveryProgram, OfRanksAloneIsTheSameOnEveryMachine) {
     }
   }
   EXPECT_GE(of_ranks, 10);
+}
+
+/// Algorithm::recipe: equal ones have the same program, on whatever machines, and nothing to tell.
+TEST(EveryProgram, OfOneRecipeIsTheSame) {
+  std::map<std::string, Program> known;
+  int again = 0, without = 0;
+  for (const char* spec :
+       {"dgx1-v100", "dgx1-v100:nvlink2.gbps=20", "dgx1-v100:nvlink2.gbps=7", "dgx1-p100",
+        "mist:nodes=2", "mist:nodes=2,ib_edr.gbps=6", "dgx-a100", "kesch:nodes=1"}) {
+    const programs::Machine machine(spec, {}, LinkScope::all);
+    for (const char* words : {"nccl", "nccl:algo=ring", "nccl:algo=ring,proto=ll", "nccl:algo=tree",
+                              "nccl:algo=ring,version=2.12"}) {
+      const AlgorithmChoice choice = parse_algorithm(words);
+      for (const Collective collective : choice.algorithm->collectives) {
+        for (const std::int64_t size :
+             {std::int64_t{1000}, std::int64_t{1} << 20, std::int64_t{1} << 26}) {
+          BuildRequest request = machine.request(collective);
+          request.size_bytes = size;
+          if (unsupported(choice, request)) continue;
+          const auto text = recipe(choice, request);
+          Program program = build(choice, request);
+          if (!text) {
+            ++without;
+            continue;
+          }
+          EXPECT_TRUE(request.notes->empty());
+          const auto [same, is_new] =
+              known.emplace(fmt::format("{} {}: {}", to_string(collective), machine.ranks(), *text),
+                            std::move(program));
+          again += is_new ? 0 : 1;
+          EXPECT_TRUE(is_new || same_program(same->second, build(choice, request)))
+              << words << " " << to_string(collective) << " " << size << " on " << spec;
+        }
+      }
+    }
+  }
+  EXPECT_GT(again, 50);
+  EXPECT_GT(known.size(), 50U);
+  EXPECT_GT(without, 50);
 }
 
 TEST(EveryProgram, HostsScatteredOverTheRanks) {
