@@ -28,16 +28,17 @@ std::string name_of(const Gpu& gpu) {
                         : fmt::format("gpu {:#x} of system {}", gpu.second, gpu.first);
 }
 
-std::set<Gpu> gpus_of(const NcclGraph::Channel& channel) {
+std::set<Gpu> gpus_of(const NcclFileGraph::Channel& channel) {
   std::set<Gpu> gpus;
-  for (const NcclGraph::Device& device : channel.gpus()) gpus.insert({device.system, device.dev});
+  for (const NcclFileGraph::Device& device : channel.gpus())
+    gpus.insert({device.system, device.dev});
   return gpus;
 }
 
 /// "ring: 8 channels over 8 GPUs, 24 GB/s each (NVL), 24 between hosts (PXN)"
-std::string describe(const NcclGraph& graph) {
+std::string describe(const NcclFileGraph& graph) {
   std::set<Gpu> gpus;
-  for (const NcclGraph::Channel& channel : graph.channels) gpus.merge(gpus_of(channel));
+  for (const NcclFileGraph::Channel& channel : graph.channels) gpus.merge(gpus_of(channel));
   if (graph.channels.empty()) return fmt::format("{}: none found", pattern_name(graph.pattern));
   return fmt::format("{}: {} over {}, {} GB/s each ({}), {} between hosts ({})",
                      pattern_name(graph.pattern), counted(graph.channels.size(), "channel"),
@@ -52,10 +53,10 @@ class ProgramMaker {
 
   ForeignProgram make() {
     std::vector<std::string> said;
-    for (const NcclGraph& graph : file_.graphs) said.push_back(describe(graph));
+    for (const NcclFileGraph& graph : file_.graphs) said.push_back(describe(graph));
     result_.facts = fmt::format("NCCL graphs: {}", join(said, "; "));
     result_.notes = file_.notes;
-    const auto ring = std::ranges::find(file_.graphs, kRingPattern, &NcclGraph::pattern);
+    const auto ring = std::ranges::find(file_.graphs, kRingPattern, &NcclFileGraph::pattern);
     if (ring == file_.graphs.end() || ring->channels.empty()) {
       refuse(ring == file_.graphs.end() ? file_.graphs.front().line : ring->line,
              "the file has no ring: only rings are made a program",
@@ -74,12 +75,12 @@ class ProgramMaker {
   }
 
   /// By the file's ranks, or else by system and device.
-  void number_ranks(const NcclGraph& ring) {
+  void number_ranks(const NcclFileGraph& ring) {
     std::set<Gpu> all;
     std::map<Gpu, int> stated;
-    for (const NcclGraph::Channel& channel : ring.channels) {
+    for (const NcclFileGraph::Channel& channel : ring.channels) {
       all.merge(gpus_of(channel));
-      for (const NcclGraph::Device& gpu : channel.gpus()) {
+      for (const NcclFileGraph::Device& gpu : channel.gpus()) {
         if (gpu.rank < 0) continue;
         const auto [known, is_new] = stated.try_emplace({gpu.system, gpu.dev}, gpu.rank);
         if (is_new || known->second == gpu.rank) continue;
@@ -109,7 +110,7 @@ class ProgramMaker {
                                  : "ranks are in the order of the GPUs' device numbers"});
   }
 
-  void build(const NcclGraph& graph) {
+  void build(const NcclFileGraph& graph) {
     const std::size_t n = rank_.size();
     if (2 * n * n * graph.channels.size() > kMaxOps) {
       refuse(graph.line,
@@ -118,9 +119,9 @@ class ProgramMaker {
       return;
     }
     std::vector<Ring> rings;
-    for (const NcclGraph::Channel& channel : graph.channels) {
+    for (const NcclFileGraph::Channel& channel : graph.channels) {
       Ring ring;
-      for (const NcclGraph::Device& gpu : channel.gpus()) {
+      for (const NcclFileGraph::Device& gpu : channel.gpus()) {
         ring.order.push_back(rank_.at({gpu.system, gpu.dev}));
       }
       ring.relays.assign(n, -1);
@@ -143,19 +144,19 @@ class ProgramMaker {
     add_notes(graph);
   }
 
-  void add_notes(const NcclGraph& ring) {
+  void add_notes(const NcclFileGraph& ring) {
     const std::size_t channels = ring.channels.size();
     result_.notes.push_back({fmt::format(
         "the file has channels as they were before NCCL doubled them: its logs show up "
         "to {} where this program has {}",
         2 * channels, counted(channels, "lane"))});
-    if (std::ranges::any_of(ring.channels, &NcclGraph::Channel::has_net)) {
+    if (std::ranges::any_of(ring.channels, &NcclFileGraph::Channel::has_net)) {
       result_.notes.push_back(
           {"channels begin and end at network cards, where rings over several hosts go on; this "
            "program closes them over the GPUs of the file alone"});
     }
     std::vector<std::string> others;
-    for (const NcclGraph& graph : file_.graphs) {
+    for (const NcclFileGraph& graph : file_.graphs) {
       if (&graph == &ring || graph.channels.empty()) continue;
       others.push_back(fmt::format("{} ({})", graph.id, pattern_name(graph.pattern)));
     }

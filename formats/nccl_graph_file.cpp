@@ -61,7 +61,7 @@ class Reader {
   }
 
   void read_graph(pugi::xml_node node) {
-    NcclGraph graph;
+    NcclFileGraph graph;
     graph.line = xml_.where(node).line;
     graph.id = need_whole(node, "id", {0, 100});
     graph.pattern = need_whole(node, "pattern", {1, static_cast<double>(kPatterns.size())});
@@ -102,8 +102,8 @@ class Reader {
     return type;
   }
 
-  void read_channel(pugi::xml_node node, NcclGraph& graph) {
-    NcclGraph::Channel channel;
+  void read_channel(pugi::xml_node node, NcclFileGraph& graph) {
+    NcclFileGraph::Channel channel;
     channel.line = xml_.where(node).line;
     std::map<std::pair<std::uint64_t, std::uint64_t>, int> lines;
     std::set<int> ranks;
@@ -140,7 +140,7 @@ class Reader {
 
   /// Numbers of devices are hexadecimal, with or without 0x; older files are decimal, but then
   /// have no number above 9 without saying so.
-  std::optional<NcclGraph::Device> read_device(pugi::xml_node node, bool is_net) {
+  std::optional<NcclFileGraph::Device> read_device(pugi::xml_node node, bool is_net) {
     const auto text = xml_.need(node, "dev");
     if (!text) return std::nullopt;
     std::string_view digits = *text;
@@ -155,7 +155,7 @@ class Reader {
                    "write it as 0x7");
       return std::nullopt;
     }
-    NcclGraph::Device device;
+    NcclFileGraph::Device device;
     device.is_net = is_net;
     device.system = is_net ? 0 : value >> kSystemShift;
     device.dev = is_net ? value : value & ((std::uint64_t{1} << kSystemShift) - 1);
@@ -172,7 +172,7 @@ class Reader {
 
 }  // namespace
 
-std::vector<NcclGraph::Device> NcclGraph::Channel::gpus() const {
+std::vector<NcclFileGraph::Device> NcclFileGraph::Channel::gpus() const {
   std::vector<Device> found;
   std::ranges::copy_if(devices, std::back_inserter(found),
                        [](const Device& device) { return !device.is_net; });

@@ -11,7 +11,7 @@
 namespace espalier {
 
 /// What NCCL's search found (src/graph/search.cc), as its graph files hold it. Private to the room.
-struct NcclGraph {
+struct NcclFileGraph {
   /// A GPU, or a network card at one end of a channel.
   struct Device {
     bool is_net = false;
@@ -47,7 +47,7 @@ inline constexpr int kMaxNcclChannels = 64;
 std::string_view pattern_name(int pattern);
 
 struct NcclGraphs {
-  std::vector<NcclGraph> graphs;
+  std::vector<NcclFileGraph> graphs;
   std::vector<ForeignNote> notes;  ///< what was not read
 };
 /// Throws Error{input} with everything that is wrong with the text.

@@ -51,7 +51,7 @@ bool begins_with_letter(std::string_view word) {
 
 /// A cell of a table: nothing for what is none; no figure for "N/A".
 struct Cell {
-  std::optional<Figure> figure;
+  std::optional<ParsedFigure> figure;
 };
 std::optional<Cell> cell_of(std::string_view word) {
   if (word == "N/A") return Cell{};

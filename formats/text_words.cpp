@@ -40,7 +40,7 @@ std::string without_colours(std::string_view text) {
   return plain;
 }
 
-std::optional<Figure> parse_figure(std::string_view word) {
+std::optional<ParsedFigure> parse_figure(std::string_view word) {
   if (word.empty() || word.size() > 30 || word == "-") return std::nullopt;
   const auto value = parse_number(word);
   if (!value || std::abs(*value) > kLargestFigure) return std::nullopt;
@@ -55,7 +55,7 @@ std::optional<Figure> parse_figure(std::string_view word) {
     const double exponent = parse_number(word.substr(e + 1)).value_or(0);
     rounding *= std::pow(10.0, exponent);
   }
-  return Figure{*value, rounding};
+  return ParsedFigure{*value, rounding};
 }
 
 std::optional<std::int64_t> parse_whole(std::string_view word, std::int64_t low,

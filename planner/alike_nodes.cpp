@@ -10,7 +10,7 @@ bool can_plan_by_nodes(Collective collective, const Router& router, const Placem
                         collective == Collective::allgather ||
                         collective == Collective::reducescatter;
   if (!is_known || !placement.relays.empty()) return false;
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
+  const PackingProblem problem = packing_problem(router, placement, EdgeUse::both_ways);
   return find_cells(problem, router.topology()).has_value();
 }
 

@@ -96,7 +96,7 @@ constexpr double kWorthRelays = 1e-6;
 
 Forest pack_allreduce(const Router& router, const Placement& placement, TreeCount trees) {
   if (placement.ranks.size() == 1) return nothing_to_send(Collective::allreduce);
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
+  const PackingProblem problem = packing_problem(router, placement, EdgeUse::both_ways);
   require_connected(problem, router, placement);
   std::optional<Forest> by_cells;
   if (problem.ranks >= kMinRanksByCells && problem.relays == 0 && trees == TreeCount::best) {
@@ -108,7 +108,7 @@ Forest pack_allreduce(const Router& router, const Placement& placement, TreeCoun
   if (placement.relays.empty()) return forest;
   Placement ranks_alone = placement;
   ranks_alone.relays.clear();
-  const PackingProblem plain = packing_problem(router, ranks_alone, LinkUse::both_ways);
+  const PackingProblem plain = packing_problem(router, ranks_alone, EdgeUse::both_ways);
   if (!is_connected(plain)) return forest;
   Forest without = pack_within_limits(plain, trees, router, ranks_alone);
   const bool helps = forest.algbw_gbps > without.algbw_gbps * (1 + kWorthRelays);

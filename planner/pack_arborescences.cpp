@@ -253,7 +253,7 @@ Forest hung_at_roots(Collective collective, int root, const PackingProblem& prob
 /// more; a tree where there are none.
 Forest pack_ready_trees(Collective collective, int root, const Router& router,
                         const Placement& placement) {
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
+  const PackingProblem problem = packing_problem(router, placement, EdgeUse::both_ways);
   require_connected(problem, router, placement);
   const auto hung = [&](const std::vector<SpanningTree>& trees) {
     return hung_at_roots(collective, root, problem, trees, router, placement);
@@ -316,7 +316,7 @@ Forest pack_arborescences(Collective collective, int root, const Router& router,
   Forest forest = pack_in_time(collective, root, router, placement, options);
   if (by_cells && by_cells->algbw_gbps > forest.algbw_gbps) return std::move(*by_cells);
   if (n > kMaxPricedTreeRanks || !placement.relays.empty() || k > 0) return forest;
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
+  const PackingProblem problem = packing_problem(router, placement, EdgeUse::one_way);
   if (has_shared_directions(router) && !is_time_up()) {
     Forest priced = plan_demands(collective, root, problem, router, placement);
     if (priced.algbw_gbps > forest.algbw_gbps * (1 + kWorthPrices)) forest = std::move(priced);

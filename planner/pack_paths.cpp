@@ -22,7 +22,7 @@ Forest pack_paths(Collective collective, int root, const Router& router,
   CHECK(root >= 0 && root < n);
   if (n == 1) return nothing_to_send(collective);
   CHECK(count_demands(collective, n) <= kMaxPathDemands);
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::one_way);
+  const PackingProblem problem = packing_problem(router, placement, EdgeUse::one_way);
   require_connected(problem, router, placement);
   Forest forest = plan_demands(collective, root, problem, router, placement);
   return keep_peer_limits(std::move(forest), router, placement, [&](const PeerChoice& peers) {

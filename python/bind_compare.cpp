@@ -70,7 +70,7 @@ struct CompareArguments {
 /// \pre both sessions have the same machine, so that they call programs the same
 std::vector<Query> queries_of(const Query& question, const CompareArguments& arguments,
                               Session& predicting, Session& measuring) {
-  const AlgorithmWords named = words_of(arguments.algorithms, question, predicting);
+  const NamedAlgorithms named = words_of(arguments.algorithms, question, predicting);
   words_of(arguments.algorithms, question, measuring);
   std::vector<Query> queries;
   for (const SizeArgument& size : arguments.sizes) {

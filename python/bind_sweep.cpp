@@ -34,7 +34,7 @@ py::tuple sweep(const MachineArgument& machine, const std::string& collective,
   const Swept swept = compute(
       [&] {
         const TimeLimit limit(budget_s);
-        const AlgorithmWords named = words_of(algorithms, question, session);
+        const NamedAlgorithms named = words_of(algorithms, question, session);
         std::vector<Query> queries;
         for (const SizeArgument& size : sizes) {
           for (const std::string& word : named.words) {

@@ -94,7 +94,7 @@ KnownTuning tune_machine(const MachineArgument& machine, const std::string& coll
   if (sizes.empty()) throw Error(ErrorKind::usage, "no size is given");
   return compute(
       [&] {
-        AlgorithmWords named =
+        NamedAlgorithms named =
             words_of({algorithms.begin(), algorithms.end()}, question.query, *question.session);
         question.algorithms = std::move(named.words);
         question.all = named.all;

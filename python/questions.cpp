@@ -43,10 +43,10 @@ void require_same_collective(const KnownProgram& known, Collective collective) {
 
 }  // namespace
 
-AlgorithmWords words_of(const std::vector<AlgorithmArgument>& algorithms, const Query& question,
-                        Session& session) {
+NamedAlgorithms words_of(const std::vector<AlgorithmArgument>& algorithms, const Query& question,
+                         Session& session) {
   session.make_room();
-  AlgorithmWords made;
+  NamedAlgorithms made;
   const auto add = [&](const std::string& word) {
     if (std::ranges::count(made.words, word) == 0) made.words.push_back(word);
   };

@@ -33,12 +33,12 @@ using AlgorithmArgument = std::variant<std::string, std::shared_ptr<KnownProgram
 
 /// The algorithms as words for questions of a session, each once; "all" are those that serve the
 /// collective. Throws Error{usage} for a name that does not.
-struct AlgorithmWords {
+struct NamedAlgorithms {
   std::vector<std::string> words;
   bool all = false;  ///< "all" was among them
 };
-AlgorithmWords words_of(const std::vector<AlgorithmArgument>& algorithms, const Query& question,
-                        Session& session);
+NamedAlgorithms words_of(const std::vector<AlgorithmArgument>& algorithms, const Query& question,
+                         Session& session);
 
 /// The program that an answer is about; null where it is about an algorithm of the catalogue.
 std::shared_ptr<const KnownProgram> asked_program(const std::vector<AlgorithmArgument>& algorithms,

@@ -3,7 +3,7 @@
 """The house rules that a compiler does not check. Prints every offence and exits 1 if there is one.
 
 Who includes whom, third-party and private headers, lengths of functions and lines, licence lines,
-unfinished marks, headers that nobody includes, and everything that comments and documents refer to:
+unfinished marks, headers that nobody includes, types of one name, and everything that comments and documents refer to:
 files, folders, links, placeholders. Files of many lines are printed as well, but are no offence. The
 rules are explained in docs/architecture.md.
 """
@@ -165,6 +165,27 @@ def check_dead_headers(sources):
             offend(header, 1, "no file includes this header")
 
 
+def check_types(sources):
+    """Two types of one name in one namespace are undefined behaviour wherever they are linked together,
+    and no linker says so."""
+    declared = {}
+    for header in (s for s in sources if s.endswith((".h", ".cuh"))):
+        if room_of(header) in OUTSIDE:
+            continue
+        space = ""
+        for number, line in enumerate((ROOT / header).read_text().splitlines(), 1):
+            opened = re.match(r"namespace ([\w:]+) {", line)
+            if opened:
+                space = opened.group(1)
+            made = re.match(r"(?:struct|class|enum class|enum) (?:alignas\(\w+\) )?(\w+)(?: final)?(?: :[^;]*)? {", line)
+            if not made:
+                continue
+            name = f"{space}::{made.group(1)}"
+            if name in declared:
+                offend(header, number, f"{declared[name]} has a type of that name, too")
+            declared[name] = f"{header}:{number}"
+
+
 def check_document(document):
     text = (ROOT / document).read_text()
     for number, line in enumerate(text.splitlines(), 1):
@@ -220,6 +241,7 @@ def main():
     for source in sources:
         check_source(source, files, installed)
     check_dead_headers(sources)
+    check_types(sources)
     check_references(files)
     for document in sorted(f for f in files if f.endswith(".md")):
         check_document(document)

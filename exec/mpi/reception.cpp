@@ -27,15 +27,15 @@ void Reception::let_in() {
   }
 }
 
-std::optional<Arrival> Reception::hear() {
+std::optional<Newcomer> Reception::hear() {
   for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
     const auto count =
         receive_some(visitor->socket, std::span(visitor->words).subspan(visitor->said));
     visitor->said += count.value_or(0);
     if (visitor->said == word_bytes_) {
-      Arrival arrival{std::move(visitor->socket), std::move(visitor->words)};
+      Newcomer newcomer{std::move(visitor->socket), std::move(visitor->words)};
       visitors_.erase(visitor);
-      return arrival;
+      return newcomer;
     }
     const bool stays = count && Clock::now() < visitor->patience;
     visitor = stays ? visitor + 1 : visitors_.erase(visitor);
@@ -50,10 +50,10 @@ void Reception::wait(Deadline deadline) const {
   poll(polled.data(), polled.size(), static_cast<int>(std::clamp(left, {}, kPause).count()));
 }
 
-std::optional<Arrival> Reception::next(Deadline deadline) {
+std::optional<Newcomer> Reception::next(Deadline deadline) {
   for (;;) {
     let_in();
-    if (auto arrival = hear()) return arrival;
+    if (auto newcomer = hear()) return newcomer;
     if (Clock::now() >= deadline) return std::nullopt;
     wait(deadline);
   }

@@ -11,7 +11,7 @@
 namespace espalier {
 
 /// Who has come, and what it has said.
-struct Arrival {
+struct Newcomer {
   Socket socket;
   std::vector<std::byte> words;
 };
@@ -27,7 +27,7 @@ class Reception {
 
   /// The next who has said all; nothing where nobody has before the deadline, or the listener has
   /// failed.
-  std::optional<Arrival> next(Deadline deadline);
+  std::optional<Newcomer> next(Deadline deadline);
 
  private:
   struct Visitor {
@@ -37,7 +37,7 @@ class Reception {
     Deadline patience;
   };
   void let_in();
-  std::optional<Arrival> hear();
+  std::optional<Newcomer> hear();
   void wait(Deadline deadline) const;
 
   const Socket& listener_;

@@ -142,9 +142,9 @@ class Host {
     directory_.addresses.resize(peers_.size());
     Reception reception(listener, bytes_of(greeting_of(place_, 0)), sizeof(Greeting));
     for (int missing = place_.processes - 1; missing > 0;) {
-      std::optional<Arrival> arrival = reception.next(deadline_);
-      if (!arrival) throw_missing();
-      missing -= take(std::move(*arrival)) ? 1 : 0;
+      std::optional<Newcomer> newcomer = reception.next(deadline_);
+      if (!newcomer) throw_missing();
+      missing -= take(std::move(*newcomer)) ? 1 : 0;
     }
     std::random_device random;
     directory_.token = (std::uint64_t{random()} << 32) | random();
@@ -174,19 +174,19 @@ class Host {
   }
 
   /// Whether it is one more of the processes; others are sent away.
-  bool take(Arrival arrival) {
-    const auto who = plain_of<Greeting>(arrival.words);
+  bool take(Newcomer newcomer) {
+    const auto who = plain_of<Greeting>(newcomer.words);
     if (who.magic != kMagic) return false;
     if (!is_ours(who, place_)) {
       strangers_.insert(fmt::format("rank {} of {}", who.rank, who.processes));
       return false;
     }
     if (who.rank <= 0 || who.rank >= place_.processes || peers_[index(who.rank)]) {
-      refuse(arrival.socket, fmt::format("two processes have RANK {}", who.rank));
+      refuse(newcomer.socket, fmt::format("two processes have RANK {}", who.rank));
     }
-    directory_.addresses[index(who.rank)] = address_of_peer(arrival.socket);
+    directory_.addresses[index(who.rank)] = address_of_peer(newcomer.socket);
     directory_.ports[index(who.rank)] = static_cast<int>(who.port);
-    peers_[index(who.rank)] = std::move(arrival.socket);
+    peers_[index(who.rank)] = std::move(newcomer.socket);
     return true;
   }
 
@@ -247,16 +247,16 @@ class Guest {
     }
     Reception reception(*listener, {}, sizeof(Introduction));
     for (int left = place_.processes - 1 - place_.rank; left > 0;) {
-      std::optional<Arrival> arrival = reception.next(deadline_);
-      if (!arrival) {
+      std::optional<Newcomer> newcomer = reception.next(deadline_);
+      if (!newcomer) {
         throw Error(ErrorKind::runtime, "a process has gone before all were connected");
       }
-      const auto who = plain_of<Introduction>(arrival->words);
+      const auto who = plain_of<Introduction>(newcomer->words);
       const bool is_known = who.token == directory.token && who.rank > place_.rank &&
                             who.rank < place_.processes &&
                             !peers[static_cast<std::size_t>(who.rank)];
       if (!is_known) continue;
-      peers[static_cast<std::size_t>(who.rank)] = std::move(arrival->socket);
+      peers[static_cast<std::size_t>(who.rank)] = std::move(newcomer->socket);
       --left;
     }
     return peers;

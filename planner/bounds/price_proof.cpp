@@ -172,7 +172,7 @@ std::vector<LinkPrice> by_link(const PackingProblem& problem, const std::vector<
     if (prices[r] == 0) continue;
     const auto& resource = problem.resources[r];
     const bool one_way =
-        problem.use == LinkUse::one_way && topology.link(resource.link).duplex == Duplex::full;
+        problem.use == EdgeUse::one_way && topology.link(resource.link).duplex == Duplex::full;
     found.push_back({resource.link, resource.forward != (one_way && turned), !one_way,
                      static_cast<double>(prices[r] * scale * resource.load)});
   }
@@ -260,7 +260,7 @@ void judge_adoption(const Router& router, const Placement& placement,
                     const std::vector<int>& adopters, const CutGraph& graph, BoundJudge& judge,
                     std::int64_t max_work) {
   const PackingProblem problem =
-      packing_problem(router, placement, LinkUse::both_ways, adopters, MixedSwitches::forward);
+      packing_problem(router, placement, EdgeUse::both_ways, adopters, MixedSwitches::forward);
   if (!is_connected(problem)) return;
   if (judge.limit() && carries_at_once(problem, *judge.limit() / problem.upper_unit)) return;
   const TreePacking packing = pack_spanning_trees(problem, max_work);
@@ -303,7 +303,7 @@ void judge_by_prices(const Router& router, const Placement& placement, const Cut
 bool judge_by_classes(const Router& router, const Placement& placement, const CutGraph& graph,
                       BoundJudge& judge) {
   const PackingProblem problem =
-      packing_problem(router, placement, LinkUse::both_ways, {}, MixedSwitches::forward);
+      packing_problem(router, placement, EdgeUse::both_ways, {}, MixedSwitches::forward);
   if (!is_connected(problem)) return false;
   const auto priced = price_classes(problem, resource_classes(problem));
   if (!priced) return false;
@@ -316,7 +316,7 @@ void judge_by_demands(Collective collective, int root, const Router& router,
                       const Placement& placement, const CutGraph& graph, BoundJudge& judge) {
   const int n = static_cast<int>(placement.ranks.size());
   const PackingProblem problem =
-      packing_problem(router, placement, LinkUse::one_way, {}, MixedSwitches::forward);
+      packing_problem(router, placement, EdgeUse::one_way, {}, MixedSwitches::forward);
   if (!is_connected(problem)) return;
   const std::vector<Demand> demands = demands_of(collective, root, n);
   const DemandPacking packing = pack_demands(problem, demands);

@@ -23,7 +23,7 @@ class ProblemMaker {
     }
     for (int rank = 0; rank < cells.ranks; ++rank) add_vertex(members()[at(rank)]);
     result_.others = result_.onward = add_vertex(kNone);
-    if (whole.use == LinkUse::one_way) result_.onward = add_vertex(kNone);
+    if (whole.use == EdgeUse::one_way) result_.onward = add_vertex(kNone);
     problem.ranks = static_cast<int>(problem.arcs_from.size());
   }
 

@@ -73,7 +73,7 @@ class Composer {
     return plan;
   }
 
-  bool is_one_way() const { return whole_.use == LinkUse::one_way; }
+  bool is_one_way() const { return whole_.use == EdgeUse::one_way; }
 
   static PackedEdge turned(PackedEdge edge) {
     std::swap(edge.from, edge.to);
@@ -326,11 +326,11 @@ std::optional<Forest> compose_blocks(Collective collective, const PackingProblem
 std::optional<Forest> plan_blocks(Collective collective, const Router& router,
                                   const Placement& placement) {
   std::optional<Forest> best;
-  for (const LinkUse use : {LinkUse::both_ways, LinkUse::one_way}) {
+  for (const EdgeUse use : {EdgeUse::both_ways, EdgeUse::one_way}) {
     const PackingProblem problem = packing_problem(router, placement, use);
     const std::optional<Cells> cells = find_cells(problem, router.topology());
     if (!cells) return std::nullopt;
-    auto plans = use == LinkUse::both_ways ? halves_of_both_ways(problem, *cells)
+    auto plans = use == EdgeUse::both_ways ? halves_of_both_ways(problem, *cells)
                                            : one_way_plans(problem, *cells);
     auto forest = compose_blocks(collective, problem, *cells, std::move(plans));
     if (!forest) continue;
@@ -342,7 +342,7 @@ std::optional<Forest> plan_blocks(Collective collective, const Router& router,
 }
 
 std::optional<Forest> plan_allreduce(const Router& router, const Placement& placement) {
-  const PackingProblem problem = packing_problem(router, placement, LinkUse::both_ways);
+  const PackingProblem problem = packing_problem(router, placement, EdgeUse::both_ways);
   const std::optional<Cells> cells = find_cells(problem, router.topology());
   if (!cells) return std::nullopt;
   auto forest = compose_allreduce(problem, *cells);

@@ -359,7 +359,7 @@ void prove_demand_packing(const PackingProblem& problem, const std::vector<Deman
 
 DemandPacking pack_demands(const PackingProblem& problem, const std::vector<Demand>& demands,
                            std::int64_t max_work) {
-  CHECK(problem.use == LinkUse::one_way && !demands.empty());
+  CHECK(problem.use == EdgeUse::one_way && !demands.empty());
   const Activity activity(demands.front().to == kEveryRank ? "packing trees" : "packing paths");
   DemandSearch search(problem, demands, max_work);
   DemandPacking packing;

@@ -16,7 +16,7 @@ namespace {
 
 class ProblemMaker {
  public:
-  ProblemMaker(const Router& router, const CapacityGraph& graph, LinkUse use)
+  ProblemMaker(const Router& router, const CapacityGraph& graph, EdgeUse use)
       : router_(router), graph_(graph) {
     problem_.use = use;
     problem_.ranks = graph.ranks;
@@ -46,7 +46,7 @@ class ProblemMaker {
     const Link& link = router_.topology().link(arc.link);
     if (link.duplex == Duplex::shared) return add_shared(arc, link.medium);
     const bool is_half = link.duplex == Duplex::half;
-    const bool forward = problem_.use == LinkUse::both_ways || is_half || is_forward(arc, link);
+    const bool forward = problem_.use == EdgeUse::both_ways || is_half || is_forward(arc, link);
     const auto [known, fresh] = of_link_.emplace(std::pair(arc.link, forward), next_resource());
     if (fresh) add_resource(arc.link, is_half, forward);
     join(arc.from, arc.to, known->second);
@@ -86,7 +86,7 @@ class ProblemMaker {
 
   /// `is_shared`: by both directions.
   void add_resource(LinkId link, bool is_shared, bool forward) {
-    const int load = is_shared && problem_.use == LinkUse::both_ways ? 2 : 1;
+    const int load = is_shared && problem_.use == EdgeUse::both_ways ? 2 : 1;
     bytes_per_s_.push_back(router_.capacity_gbps(link) * 1e9);
     problem_.resources.push_back({0, load, link, forward});
   }
@@ -124,7 +124,7 @@ int unconnected_rank(const PackingProblem& problem) {
 
 }  // namespace
 
-PackingProblem packing_problem(const Router& router, const Placement& placement, LinkUse use,
+PackingProblem packing_problem(const Router& router, const Placement& placement, EdgeUse use,
                                const std::vector<int>& adopters, MixedSwitches mixed) {
   const std::vector<RelayRole> roles(placement.relays.size(), RelayRole::forwards);
   const CapacityGraph graph = capacity_graph(router, placement, MediaUse::evenly, 0, roles, mixed);

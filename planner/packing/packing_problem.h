@@ -13,7 +13,7 @@ namespace espalier {
 
 /// How an edge of a plan loads the links it crosses. `both_ways`: each direction once, as a tree
 /// does that data goes up and then down. `one_way`: only the direction that it goes.
-enum class LinkUse : std::uint8_t { both_ways, one_way };
+enum class EdgeUse : std::uint8_t { both_ways, one_way };
 
 /// What trees and paths are packed into: the arcs of a capacity graph, and what has one capacity:
 /// a link, a direction of it, or a medium. Both directions of a link are arcs.
@@ -31,7 +31,7 @@ struct PackingProblem {
     LinkId link = 0;      ///< the first of a medium's links
     bool forward = true;  ///< of a direction: from Link::a to Link::b
   };
-  LinkUse use = LinkUse::both_ways;
+  EdgeUse use = EdgeUse::both_ways;
   int ranks = 0;   ///< vertices 0..ranks-1
   int relays = 0;  ///< the next ones, which store and forward, too
   /// By vertex; -1: it only joins arcs. Where a medium is passed along, and not left, its station
@@ -47,7 +47,7 @@ struct PackingProblem {
 
 /// With the placement's relays as relays, or each merged with the rank that `adopters` gives it:
 /// what moves between the two is free then, which no schedule minds.
-PackingProblem packing_problem(const Router& router, const Placement& placement, LinkUse use,
+PackingProblem packing_problem(const Router& router, const Placement& placement, EdgeUse use,
                                const std::vector<int>& adopters = {},
                                MixedSwitches mixed = MixedSwitches::stage);
 

@@ -107,7 +107,7 @@ TEST(NcclGraph, RanksSystemsAndCards) {
   EXPECT_THAT(notes_of(foreign), AllOf(Contains("note: ranks are in the order of the file's"),
                                        Contains(HasSubstr("begin and end at network cards"))));
   const NcclGraphs graphs = read_nccl_graphs(ring(channel({"0x200000000000007", "3"})), "x");
-  const NcclGraph::Device first = graphs.graphs[0].channels[0].devices[0];
+  const NcclFileGraph::Device first = graphs.graphs[0].channels[0].devices[0];
   EXPECT_EQ(first.system, 2U);
   EXPECT_EQ(first.dev, 7U);
 }
@@ -250,7 +250,7 @@ TEST(NcclGraph, PublicFilesAreReadAsExpected) {
     ASSERT_EQ(graphs.graphs.size(), expected["graphs"].size());
     std::size_t ring_gpus = 0;
     for (std::size_t g = 0; g < graphs.graphs.size(); ++g) {
-      const NcclGraph& mine = graphs.graphs[g];
+      const NcclFileGraph& mine = graphs.graphs[g];
       const auto& theirs = expected["graphs"][g];
       EXPECT_EQ(std::to_string(mine.id), theirs["id"]);
       EXPECT_EQ(pattern_name(mine.pattern), theirs["pattern"]);
@@ -261,9 +261,9 @@ TEST(NcclGraph, PublicFilesAreReadAsExpected) {
       EXPECT_EQ(mine.crosses_nics ? "1" : "0", theirs["crossnic"]);
       EXPECT_EQ(mine.has_same_channels ? "1" : "0", theirs["samechannels"]);
       std::vector<std::vector<std::string>> channels;
-      for (const NcclGraph::Channel& one : mine.channels) {
+      for (const NcclFileGraph::Channel& one : mine.channels) {
         auto& devices = channels.emplace_back();
-        for (const NcclGraph::Device& device : one.devices) {
+        for (const NcclFileGraph::Device& device : one.devices) {
           std::ostringstream word;
           word << (device.is_net ? "net " : "gpu ") << std::hex << device.dev;
           devices.push_back(word.str());

@@ -29,7 +29,7 @@ struct MachineForBudgets {
         router(topology, topology.profile("ideal"), LinkScope::fabric),
         placement(place_ranks(router, {})) {}
 
-  PackingProblem problem(LinkUse use) const { return packing_problem(router, placement, use); }
+  PackingProblem problem(EdgeUse use) const { return packing_problem(router, placement, use); }
 
   Topology topology;
   Router router;
@@ -49,7 +49,7 @@ void expect_no_overload(const PackingProblem& problem, const TreePacking& packin
 
 TEST(Budget, TreesOfASearchThatStopsEarlyAreStillAPacking) {
   const MachineForBudgets machine("dgx1-v100");
-  const PackingProblem problem = machine.problem(LinkUse::both_ways);
+  const PackingProblem problem = machine.problem(EdgeUse::both_ways);
   const TreePacking best = pack_spanning_trees(problem);
   EXPECT_TRUE(best.is_complete);
   EXPECT_EQ(best.rate, best.limit);
@@ -69,7 +69,7 @@ TEST(Budget, TreesOfASearchThatStopsEarlyAreStillAPacking) {
 
 TEST(Budget, TheSameWorkGivesTheSamePlan) {
   const MachineForBudgets machine("torus:x=3,y=3,z=2,gbps=10");
-  const PackingProblem problem = machine.problem(LinkUse::both_ways);
+  const PackingProblem problem = machine.problem(EdgeUse::both_ways);
   const TreePacking once = pack_spanning_trees(problem, 200'000);
   const TreePacking again = pack_spanning_trees(problem, 200'000);
   EXPECT_EQ(once.weights, again.weights);
@@ -78,7 +78,7 @@ TEST(Budget, TheSameWorkGivesTheSamePlan) {
 
 TEST(Budget, PathsOfASearchThatStopsEarlyServeEveryDemand) {
   const MachineForBudgets machine("ring:n=6,gbps=25");
-  const PackingProblem problem = machine.problem(LinkUse::one_way);
+  const PackingProblem problem = machine.problem(EdgeUse::one_way);
   const std::vector<Demand> demands = demands_of(Collective::alltoall, 0, problem.ranks);
   const DemandPacking best = pack_demands(problem, demands);
   EXPECT_TRUE(best.is_complete);
@@ -147,7 +147,7 @@ TEST(Budget, TheNoteSaysHowMuchMayBeMissing) {
 // good columns and did not end in minutes.
 TEST(Budget, AFullMeshNeedsNoSearch) {
   const MachineForBudgets machine("full:n=48,gbps=25");
-  const PackingProblem problem = machine.problem(LinkUse::both_ways);
+  const PackingProblem problem = machine.problem(EdgeUse::both_ways);
   const TreePacking packing = pack_spanning_trees(problem, 50'000'000);
   EXPECT_TRUE(packing.is_complete);
   EXPECT_EQ(packing.rate, packing.limit);

@@ -31,7 +31,7 @@ struct MachineOfCells {
   explicit MachineOfCells(const std::string& name) : MachineOfCells(load_topology(name)) {}
 
   std::optional<Cells> cells() const {
-    return find_cells(packing_problem(router, placement, LinkUse::both_ways), topology);
+    return find_cells(packing_problem(router, placement, EdgeUse::both_ways), topology);
   }
   Forest plan(Collective collective) const {
     return collective == Collective::allreduce

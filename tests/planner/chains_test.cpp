@@ -27,7 +27,7 @@ struct Machine {
         router(topology, topology.profile("ideal"), LinkScope::all),
         placement(place_ranks(router, gpus)) {}
 
-  PackingProblem problem() const { return packing_problem(router, placement, LinkUse::both_ways); }
+  PackingProblem problem() const { return packing_problem(router, placement, EdgeUse::both_ways); }
   Forest plan(Collective collective) const {
     return collective == Collective::allreduce
                ? pack_allreduce(router, placement)

@@ -27,7 +27,7 @@ struct MachineOfClasses {
       : topology(std::move(given)),
         router(topology, topology.profile("ideal"), scope),
         placement(place_ranks(router, {})),
-        problem(packing_problem(router, placement, LinkUse::both_ways)) {}
+        problem(packing_problem(router, placement, EdgeUse::both_ways)) {}
   explicit MachineOfClasses(const std::string& name) : MachineOfClasses(load_topology(name)) {}
 
   Topology topology;

@@ -27,7 +27,7 @@ struct Ways {
       : topology(load_topology(machine)),
         router(topology, topology.profile("ideal"), LinkScope::detours),
         placement(place_ranks(router, {})),
-        problem(packing_problem(router, placement, LinkUse::one_way, {}, MixedSwitches::forward)),
+        problem(packing_problem(router, placement, EdgeUse::one_way, {}, MixedSwitches::forward)),
         neighbours(topology.nodes.size()) {
     for (const Link& link : topology.links) {
       neighbours[link.a].push_back(link.b);
