@@ -376,7 +376,10 @@ struct Study::Cache {
       const bool is_folded = known.second->rotation != nullptr;  // of the topology that was
       return !keeps_libraries || is_folded || !is_library(known.second->choice);
     });
-    for (auto& [key, prepared] : programs) prepared->fastest.clear();
+    for (auto& [key, prepared] : programs) {
+      prepared->fastest.clear();
+      prepared->simulable.clear();
+    }
   }
 
   void forget_programs_of(const Machine& machine) {

@@ -262,7 +262,8 @@ void judge_adoption(const Router& router, const Placement& placement,
   const PackingProblem problem =
       packing_problem(router, placement, EdgeUse::both_ways, adopters, MixedSwitches::forward);
   if (!is_connected(problem)) return;
-  if (judge.limit() && carries_at_once(problem, *judge.limit() / problem.upper_unit)) return;
+  if (judge.limit() && carries_at_once(problem, *judge.limit() / problem.upper_unit, max_work))
+    return;
   const TreePacking packing = pack_spanning_trees(problem, max_work);
   if (packing.prices.empty()) return;  // the time ran out before there were any
   show(problem, {packing.prices, packing.limit, packing.is_complete}, adopters, router.topology(),

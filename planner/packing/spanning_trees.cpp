@@ -18,6 +18,8 @@ namespace espalier {
 namespace {
 
 constexpr GenerationEnds kTreeEnds{.missing = 1e-8, .rounds = 5000};
+/// The solver's rounding, and no more: a bound is left as it is where trees carry it.
+constexpr double kSameRate = 1e-10;
 constexpr std::size_t kManyTreeResources = 300;
 /// Up to these many ranks prices are made an exact proof even when the time is up.
 constexpr int kMaxRanksProvedLate = 128;
@@ -59,12 +61,12 @@ class TreeSearch {
     return generate();
   }
 
-  /// Whether the first trees, half as many as there are ranks at most, carry as much.
+  /// Whether the first trees, half as many as there are ranks at most, carry `rate_wanted`.
   bool carries_at_once(double rate_wanted) {
     for (int trees = 2; trees <= std::max(2, problem_.ranks / 2); trees *= 2) {
       add_balanced_trees(trees);
       if (!master_.solve(budget_)) return false;
-      if (rate() >= rate_wanted * (1 - ends_.missing)) return true;
+      if (rate() >= rate_wanted * (1 - kSameRate)) return true;
     }
     return false;
   }
@@ -391,9 +393,10 @@ std::vector<Portion> portions_of(const PackingProblem& problem, const TreePackin
   return portions;
 }
 
-bool carries_at_once(const PackingProblem& problem, const Rational& rate) {
+bool carries_at_once(const PackingProblem& problem, const Rational& rate, std::int64_t max_work) {
   CHECK(problem.ranks >= 2);
-  return TreeSearch(problem, kMaxPackingWork).carries_at_once(rate.convert_to<double>());
+  const Activity activity("packing trees");
+  return TreeSearch(problem, max_work).carries_at_once(rate.convert_to<double>());
 }
 
 TreePacking pack_spanning_trees(const PackingProblem& problem, std::int64_t max_work) {

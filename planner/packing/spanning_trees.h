@@ -58,8 +58,9 @@ TreePacking pack_spanning_trees(const PackingProblem& problem,
                                 std::int64_t max_work = kMaxPackingWork);
 
 /// Whether a few trees, each of which avoids what the ones before it use, carry `rate` already, in
-/// the problem's unit and within the accuracy of the search: then no prices prove less. Where all
-/// ranks are alike they mostly do. False says nothing. \pre as above
-bool carries_at_once(const PackingProblem& problem, const Rational& rate);
+/// the problem's unit: then no prices prove less. Where all ranks are alike they mostly do. False
+/// says nothing. \pre as above
+bool carries_at_once(const PackingProblem& problem, const Rational& rate,
+                     std::int64_t max_work = kMaxPackingWork);
 
 }  // namespace espalier

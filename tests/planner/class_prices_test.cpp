@@ -130,12 +130,43 @@ INSTANTIATE_TEST_SUITE_P(Machines, ClassPricesOf,
                                          "gb200-nvl72:nodes=2", "summit:nodes=3", "mist:nodes=4",
                                          "kesch:nodes=2"));
 
-TEST_P(ClassPricesOf, AreNotImprovedWhereFewTreesCarryAsMuch) {
+TEST_P(ClassPricesOf, FewTreesNeverCarryMoreThanTheyProve) {
   const MachineOfClasses machine(GetParam());
   const Rational best = pack_spanning_trees(machine.problem).limit;
   // More than that is carried by no trees.
-  EXPECT_FALSE(carries_at_once(machine.problem, best * Rational(1'000'001, 1'000'000)));
+  EXPECT_FALSE(carries_at_once(machine.problem, best * Rational(1'000'000'001, 1'000'000'000)));
   EXPECT_TRUE(carries_at_once(machine.problem, best / machine.problem.ranks));
+}
+
+/// Of many unlike links, trees that carry almost as much as the least cut do not end the search.
+TEST(ClassPrices, OfSlightlyTighterPartitionsAreFound) {
+  Topology topology = load_topology("full:n=26");
+  double gbps = 99;
+  for (Link& link : topology.links) link.gbps = gbps += 1;
+  const auto hang_on = [&](NodeId near) {
+    Node far = topology.node(near);
+    far.name += " far";
+    topology.nodes.push_back(far);
+    const auto id = static_cast<NodeId>(topology.nodes.size() - 1);
+    Link link = topology.links.front();
+    link.a = near;
+    link.b = id;
+    link.gbps = 10;
+    topology.links.push_back(link);
+    return id;
+  };
+  const NodeId one = hang_on(0), other = hang_on(1);
+  Link slow = topology.links.back();
+  slow.a = one;
+  slow.b = other;
+  slow.gbps = 0.008;
+  topology.links.push_back(slow);
+  const MachineOfClasses machine(topology);
+  const Bound bound =
+      bandwidth_bound(Collective::allreduce, 0, machine.router, machine.placement, {});
+  // Three parts: (10 + 10 + 0.008) / 2, less than the 10.008 that leave one of the two.
+  EXPECT_EQ(bound.exact, "2501/250");
+  EXPECT_EQ(bound.kind, "partition");
 }
 
 TEST(ClassPrices, AreReachedByFewTreesWhereRanksAreAlike) {
@@ -144,6 +175,8 @@ TEST(ClassPrices, AreReachedByFewTreesWhereRanksAreAlike) {
     const auto priced = price_classes(machine.problem, resource_classes(machine.problem));
     ASSERT_TRUE(priced) << name;
     EXPECT_TRUE(carries_at_once(machine.problem, priced->limit)) << name;
+    const Rational more = priced->limit * Rational(1'000'000'001, 1'000'000'000);
+    EXPECT_FALSE(carries_at_once(machine.problem, more)) << name;
   }
 }
 
