@@ -130,8 +130,8 @@ struct Algorithm {
   /// where there are none.
   std::int64_t (*rounds)(const BuildRequest& request) = nullptr;
   /// What its program follows from beside the contract, the choice and the fold, as text: equal
-  /// ones have the same program, whatever the machine, and nothing to tell about it. Nothing where
-  /// that is not known. Null where it never is; what is `of_ranks_alone` needs none.
+  /// texts mean equal programs, on whatever machines, and no notes. Nothing where that is not
+  /// known. Null where it never is; what is `of_ranks_alone` needs none.
   std::optional<std::string> (*recipe)(const BuildRequest& request) = nullptr;
   /// How its program may fold on a machine on which groups of ranks are alike
   /// (topologies/rotation.h), the way with the most groups first. `build` then respects
@@ -208,7 +208,7 @@ std::optional<std::string> not_built(const AlgorithmChoice& choice, const BuildR
 std::optional<double> ops(const AlgorithmChoice& choice, BuildRequest request);
 /// How many rounds alike it has (Algorithm::rounds). \pre `unsupported` answered nothing
 std::int64_t rounds(const AlgorithmChoice& choice, BuildRequest request);
-/// All that its program follows from (Algorithm::recipe). \pre the same
+/// What its program follows from on a machine (Algorithm::recipe). \pre the same
 std::optional<std::string> recipe(const AlgorithmChoice& choice, BuildRequest request);
 /// Whether the program may fold when it is cut into chunks (Algorithm::folds_when_cut).
 bool folds_when_cut(const AlgorithmChoice& choice);

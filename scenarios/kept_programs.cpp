@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kMaxPrograms = 32;
 constexpr std::size_t kMaxOps = std::size_t{1} << 18;
 
-/// No more than a recipe has: what else an algorithm looked at would be the first machine's.
+/// No more than the recipe of what is Algorithm::of_ranks_alone has: what else an algorithm looked
+/// at would be the first machine's.
 BuildRequest without_machine(const BuildRequest& request) {
   BuildRequest of_ranks;
   of_ranks.collective = request.collective;

@@ -342,7 +342,7 @@ Outcome Study::run(const Query& query, Machine& machine, Prepared& prepared, std
   const Router& router = machine.runtime(runtime);
   outcome.protocol = router.profile().protocol.name;
   const Target target{&router, machine.placement, prepared.rotation.get()};
-  // Pieces take the ways of the whole.
+  // The simulator asks for routes alone: pieces share them with the whole, and sizes change none.
   if (simulator_ != &backend_ || !prepared.simulable.contains(runtime)) {
     outcome.skipped = backend_.unsupported(*outcome.program, target);
     if (outcome.skipped) return outcome;
