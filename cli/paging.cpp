@@ -60,14 +60,14 @@ PagedRun simulated_run(Study& study, Outcome outcome) {
 void add_timelines(Study& study, const Outcome& best, const std::vector<Outcome>& outcomes,
                    Page& page) {
   set_machine(page, study.machine(best.query));
-  page.runs.push_back(run_of(study, ask_with_timeline(study, best, false)));
+  page.runs.push_back(run_of(study, ask_with_timeline(study, best, TimelineOps::one_group)));
   if (const Outcome* rival = rival_of(best, outcomes)) {
-    page.runs.push_back(run_of(study, ask_with_timeline(study, *rival, false)));
+    page.runs.push_back(run_of(study, ask_with_timeline(study, *rival, TimelineOps::one_group)));
   } else if (best.nccl && !algorithm_that_ran(best).starts_with("nccl:")) {
     Outcome nccl;
     nccl.query = *baseline_query(best.query);
     nccl.query.judge = true;  // so that what proves its bound is drawn as well
-    page.runs.push_back(run_of(study, ask_with_timeline(study, nccl, false)));
+    page.runs.push_back(run_of(study, ask_with_timeline(study, nccl, TimelineOps::one_group)));
   }
 }
 
@@ -143,13 +143,14 @@ std::vector<PagedRun> run_both(Study& predicting, Study& measuring, const Outcom
   query.run.timeline = true;
   query.run.iterations = 1;
   query.may_fold = false;
+  query.all_rounds = true;
   std::vector<PagedRun> runs = {simulated_run(predicting, predicting.ask(query))};
   runs.push_back(executed_run(measuring, measured));
   return runs;
 }
 
 PagedRun run_beside_log(Study& study, const Comparison& row) {
-  return simulated_run(study, ask_with_timeline(study, row.predicted, false));
+  return simulated_run(study, ask_with_timeline(study, row.predicted, TimelineOps::one_group));
 }
 
 Page page_of(const Arguments& arguments, const Comparisons& comparisons, const std::string& where,

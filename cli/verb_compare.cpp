@@ -31,6 +31,7 @@ Trace trace_of(Study& predicting, Study& measuring, const Outcome& best, std::si
   Query query = best.query;
   query.run.timeline = true;
   query.may_fold = false;
+  query.all_rounds = true;
   query.run.iterations = 1;
   return comparison_trace(predicting.ask(query), measuring.ask(query), most_ops);
 }

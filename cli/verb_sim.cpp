@@ -85,7 +85,8 @@ int run_sim(Arguments& arguments, const Console& console) {
   write_nccl_tests(console, arguments, table, study, answers);
   if (!target.path.empty() && best != nullptr) export_outcome(console, target, study, *best);
   if (!trace.path.empty() && best != nullptr) {
-    write_trace(console, trace, trace_of(ask_with_timeline(study, *best, true), trace.most_ops));
+    const Outcome again = ask_with_timeline(study, *best, traced_ops(trace.most_ops));
+    write_trace(console, trace, trace_of(again, trace.most_ops));
   }
   if (!html.empty() && best != nullptr)
     write_page(console, html, page_of(arguments, study, answers));

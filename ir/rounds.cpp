@@ -129,6 +129,28 @@ std::optional<Rounds> find_rounds(const Program& program) {
   return are_rounds ? found : std::nullopt;
 }
 
+Program op_further_on(const Program& program, OpId id, OpId ops_on, std::uint32_t units_on) {
+  const Op& op = program.ops[id];
+  const auto moved = [&](Operand one) {
+    one.begin += units_on;
+    return one;
+  };
+  Program further;
+  further.contract = program.contract;
+  further.hosts = program.hosts;
+  further.relays = program.relays;
+  further.vias = program.vias;
+  further.durations_s = program.durations_s;
+  Op& alone = further.ops.emplace_back(op);
+  alone.dst = moved(op.dst);
+  alone.src_begin = alone.dep_begin = 0;
+  for (const Operand& one : operands_of(program, op)) further.sources.push_back(moved(one));
+  for (const OpId earlier : program.dependencies_of(op)) {
+    further.dependencies.push_back(earlier + ops_on);
+  }
+  return further;
+}
+
 std::optional<Program> with_one_round(const Program& program) {
   // What a rank is promised is then the same of every unit.
   const bool is_plain = !info(program.contract.collective).blocked && program.lines.empty();

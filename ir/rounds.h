@@ -38,6 +38,10 @@ struct Rounds {
 /// where ops wait for later ones.
 std::optional<Rounds> find_rounds(const Program& program);
 
+/// A program of one op, to be printed: that one, so many ops and units further on, as it is in
+/// another round. \pre the program is not folded
+Program op_further_on(const Program& program, OpId id, OpId ops_on, std::uint32_t units_on);
+
 /// The program with one of its rounds in place of all, and with the units of the others taken out.
 /// What verifies for it (rules R5 to R9) does for the whole program (docs/ir.md, "Folded
 /// programs"). Nothing where there are no rounds, or what ranks are promised is not the same of

@@ -23,7 +23,8 @@ namespace {
 PagedRun run_of(const Result& result) {
   PagedRun run;
   Study& study = result.session->study();
-  run.outcome = result.session->ask_with_timeline(result.outcome, result.program, false);
+  run.outcome =
+      result.session->ask_with_timeline(result.outcome, result.program, TimelineOps::one_group);
   run.name = algorithm_label(run.outcome);
   run.machine = &study.machine(run.outcome.query);
   run.proof = proof_of_answer(study, run.outcome);

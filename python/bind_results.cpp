@@ -75,9 +75,10 @@ std::size_t write_trace(const Result& result, const PathArgument& path, std::int
   }
   return compute(
       [&] {
+        const std::size_t most = most_ops(ops);
         const Outcome again =
-            result.session->ask_with_timeline(result.outcome, result.program, true);
-        return save_trace(trace_of(again, most_ops(ops)), path);
+            result.session->ask_with_timeline(result.outcome, result.program, traced_ops(most));
+        return save_trace(trace_of(again, most), path);
       },
       [&] { result.session->forget(); });
 }

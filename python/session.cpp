@@ -163,11 +163,11 @@ Outcome Session::ask(const Query& query, const std::shared_ptr<const KnownProgra
 
 Outcome Session::ask_with_timeline(const Outcome& outcome,
                                    const std::shared_ptr<const KnownProgram>& program,
-                                   bool is_whole) {
-  if (!program) return espalier::ask_with_timeline(study(), outcome, is_whole);
+                                   TimelineOps ops) {
+  if (!program) return espalier::ask_with_timeline(study(), outcome, ops);
   Outcome named = outcome;
   named.query.algorithm = word_of(program, outcome.query);
-  Outcome again = espalier::ask_with_timeline(study(), named, is_whole);
+  Outcome again = espalier::ask_with_timeline(study(), named, ops);
   again.query.algorithm = outcome.query.algorithm;
   return again;
 }

@@ -10,6 +10,7 @@
 
 #include "algorithms/program_file.h"
 #include "core/error.h"
+#include "scenarios/asked_again.h"
 #include "scenarios/study.h"
 
 namespace espalier {
@@ -85,7 +86,7 @@ class Session {
   Outcome ask(const Query& query, const std::shared_ptr<const KnownProgram>& program = nullptr);
   /// Once more what was answered, with its timeline (espalier::ask_with_timeline).
   Outcome ask_with_timeline(const Outcome& outcome,
-                            const std::shared_ptr<const KnownProgram>& program, bool is_whole);
+                            const std::shared_ptr<const KnownProgram>& program, TimelineOps ops);
 
  private:
   /// On which machine: GPUs, relays, profile, links.

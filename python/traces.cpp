@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "core/file.h"
 
 namespace espalier {
@@ -14,12 +12,12 @@ std::size_t most_ops(std::int64_t ops) {
     throw Error(ErrorKind::usage, fmt::format("ops is {}, but must not be negative", ops),
                 "0 for all");
   }
-  return ops > 0 ? static_cast<std::size_t>(ops) : std::numeric_limits<std::size_t>::max();
+  return ops > 0 ? static_cast<std::size_t>(ops) : kAllOps;
 }
 
 std::size_t save_trace(const Trace& trace, const PathArgument& path) {
   write_file(path.text, trace_file(trace, path.text));
-  return trace.left_out;
+  return trace.left_out + trace.counted_in;
 }
 
 }  // namespace espalier

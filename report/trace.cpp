@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "ir/print.h"
+#include "report/counted_in.h"
 #include "report/gzip.h"
 #include "report/json.h"
 
@@ -49,15 +50,15 @@ class TraceText {
   explicit TraceText(std::size_t most_ops) : most_ops_(most_ops) {}
 
   template <class TrackOf>
-  void add_ops(const Program& program, const std::vector<OpTiming>& timeline, const OpName& name,
+  void add_ops(const Program& program, const RunReport& report, const OpName& name,
                const TrackOf& track_of) {
-    const std::vector<OpTiming> kept = longest(timeline, most_ops_);
+    const std::vector<OpTiming> kept = longest(report.timeline, most_ops_);
     trace_.ops += kept.size();
-    trace_.left_out += timeline.size() - kept.size();
+    trace_.left_out += report.timeline.size() - kept.size();
     for (const OpTiming& timing : kept) {
       const Op& op = program.ops[timing.op];
       const Track track = track_of(op);
-      Json details = {{"op", timing.op}};
+      Json details = {{"op", report.number(timing.op)}};
       if (timing.landing_s > 0) details["landing_us"] = rounded(timing.landing_s * 1e6);
       add({{"name", name(timing.op)},
            {"cat", op.kind == OpKind::compute ? "compute"
@@ -71,19 +72,54 @@ class TraceText {
            {"dur", rounded((timing.end_s - timing.start_s) * 1e6)},
            {"args", std::move(details)}});
     }
+    if (report.repeated() != nullptr) add_counted_in(program, report, track_of);
   }
 
   void name_process(Track track, const std::string& name) { add_name("process_name", track, name); }
   void name_thread(Track track, const std::string& name) { add_name("thread_name", track, name); }
 
   Trace finish() {
-    trace_.json +=
-        fmt::format("\n], \"otherData\": {{\"ops\": {}, \"shorter_ops_left_out\": {}}}}}\n",
-                    trace_.ops, trace_.left_out);
+    Json other = {{"ops", trace_.ops}, {"shorter_ops_left_out", trace_.left_out}};
+    if (trace_.counted_in > 0) other["ops_counted_in"] = trace_.counted_in;
+    trace_.json += fmt::format("\n], \"otherData\": {}}}\n", other.dump());
     return std::move(trace_);
   }
 
  private:
+  /// A slice of every lane.
+  template <class TrackOf>
+  void add_counted_in(const Program& program, const RunReport& report, const TrackOf& track_of) {
+    struct Slice {
+      Track track;
+      double start_s = 0;
+      double end_s = 0;
+      std::size_t ops = 0;
+    };
+    std::map<std::pair<PlaceId, int>, Slice> slices;
+    for (const OpTiming& timing : report.timeline) {
+      const auto counted = counted_in(report, timing);
+      if (!counted) continue;
+      const Op& op = program.ops[timing.op];
+      const Slice first{track_of(op), counted->start_s, counted->end_s};
+      Slice& slice = slices.try_emplace({op.at, op.lane}, first).first->second;
+      slice.start_s = std::min(slice.start_s, counted->start_s);
+      slice.end_s = std::max(slice.end_s, counted->end_s);
+      slice.ops += static_cast<std::size_t>(counted->times);
+    }
+    trace_.counted_rounds = counted_rounds(*report.repeated());
+    for (const auto& [lane, slice] : slices) {
+      trace_.counted_in += slice.ops;
+      add({{"name", trace_.counted_rounds},
+           {"cat", "rounds"},
+           {"ph", "X"},
+           {"pid", slice.track.process},
+           {"tid", slice.track.thread},
+           {"ts", rounded(slice.start_s * 1e6)},
+           {"dur", rounded((slice.end_s - slice.start_s) * 1e6)},
+           {"args", {{"ops", slice.ops}}}});
+    }
+  }
+
   void add(const Json& event) {
     if (!std::exchange(first_, false)) trace_.json += ",\n";
     trace_.json += event.dump();
@@ -113,21 +149,22 @@ std::set<std::pair<PlaceId, int>> lanes_of(const Program& program,
 }
 
 /// Every op called what it does.
-OpName plain_name(const Program& program) {
-  return [&program](OpId op) { return to_string(program, op); };
+OpName plain_name(const Program& program, const RunReport& report) {
+  return [&](OpId op) { return op_text(program, report, op); };
 }
 
 }  // namespace
 
 Trace trace_of(const Outcome& outcome, std::size_t most_ops) {
   CHECK(outcome.program != nullptr);
-  return trace_of(*outcome.program, outcome.report, plain_name(*outcome.program), most_ops);
+  return trace_of(*outcome.program, outcome.report, plain_name(*outcome.program, outcome.report),
+                  most_ops);
 }
 
 Trace trace_of(const Program& program, const RunReport& report, const OpName& name,
                std::size_t most_ops) {
   TraceText text(most_ops);
-  text.add_ops(program, report.timeline, name, [](const Op& op) { return Track{op.at, op.lane}; });
+  text.add_ops(program, report, name, [](const Op& op) { return Track{op.at, op.lane}; });
   PlaceId named = -1;
   for (const auto& [place, lane] : lanes_of(program, report.timeline)) {
     const Track track{place, lane};
@@ -152,7 +189,7 @@ Trace comparison_trace(const Outcome& predicted, const Outcome& measured, std::s
       text.name_thread({process, thread},
                        fmt::format("{} lane {}", place_name(program, lane.first), lane.second));
     }
-    text.add_ops(program, timeline, plain_name(program), [&](const Op& op) {
+    text.add_ops(program, outcome->report, plain_name(program, outcome->report), [&](const Op& op) {
       return Track{process, threads.at({op.at, op.lane})};
     });
     ++process;

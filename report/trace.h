@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <string>
 
+#include "scenarios/asked_again.h"
 #include "scenarios/training_study.h"
 
 namespace espalier {
@@ -17,9 +19,18 @@ using OpName = std::function<std::string(OpId)>;
 /// A timeline as text, with at most so many ops: the longest, and of equally long ones the first.
 struct Trace {
   std::string json;
-  std::size_t ops = 0;       ///< in it
-  std::size_t left_out = 0;  ///< shorter ones
+  std::size_t ops = 0;              ///< in it
+  std::size_t left_out = 0;         ///< shorter ones
+  std::size_t counted_in = 0;       ///< those of rounds that repeat themselves, one slice a lane
+  std::string counted_rounds = {};  ///< "4082 rounds like the one before"; empty: none
 };
+
+inline constexpr std::size_t kAllOps = std::numeric_limits<std::size_t>::max();
+
+/// The ops that a trace of so many has to be asked for.
+inline TimelineOps traced_ops(std::size_t most_ops) {
+  return most_ops == kAllOps ? TimelineOps::all : TimelineOps::all_groups;
+}
 
 /// As a file of that name holds it: compressed where that ends in ".gz".
 std::string trace_file(const Trace& trace, const std::string& path);

@@ -39,7 +39,7 @@ std::vector<double> launch_starts_s(const LaunchCosts& costs, LaunchMode mode, i
 
 double launched_s(const LaunchCosts& costs, LaunchMode mode, const LaunchedCalls& calls) {
   if (mode == LaunchMode::graph) {
-    return std::max(calls.gpu_s - costs.graph_saves_s, calls.busiest_link_s);
+    return std::max(calls.gpu_s - costs.graph_saves_s, calls.busiest_s);
   }
   const LaunchCost* const cost = launch_cost(costs, mode, calls.library_version);
   if (cost == nullptr) return calls.gpu_s;

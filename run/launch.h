@@ -20,13 +20,13 @@ inline constexpr int kTimedCalls = 20;
 
 /// What the calls of a benchmark are made of.
 struct LaunchedCalls {
-  double gpu_s = 0;           ///< from one call to the next, as far as GPUs are concerned
-  int gpus_per_process = 1;   ///< with LaunchMode::single
-  int blocks = 0;             ///< in use of the fullest GPU
-  int library_version = 0;    ///< as `library_version` answers; 0: the newest
-  double busiest_link_s = 0;  ///< a call keeps no link busy for longer
-  double isolated_s = 0;      ///< of one call by itself; values below gpu_s count as gpu_s
-  int timed = kTimedCalls;    ///< between two waits of the benchmark
+  double gpu_s = 0;          ///< from one call to the next, as far as GPUs are concerned
+  int gpus_per_process = 1;  ///< with LaunchMode::single
+  int blocks = 0;            ///< in use of the fullest GPU
+  int library_version = 0;   ///< as `library_version` answers; 0: the newest
+  double busiest_s = 0;      ///< a call keeps no link, memory or arithmetic busy for longer
+  double isolated_s = 0;     ///< of one call by itself; values below gpu_s count as gpu_s
+  int timed = kTimedCalls;   ///< between two waits of the benchmark
 };
 
 /// How often such calls are made at most, as the time of one: what nccl-tests prints.

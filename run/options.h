@@ -42,11 +42,11 @@ struct RunOptions {
   int warmup = 0;
   bool check = true;      ///< executing back ends compare every element of the results
   bool timeline = false;  ///< keep start and end of every op
-  /// Simulated only: nobody looks at single links, so that of lanes that behave alike one may be
-  /// simulated in place of all (AlikeLanes), nor at the critical path, which is left out.
+  /// Simulated only: of lanes that behave alike, one may be simulated in place of all (AlikeLanes).
+  /// Then of links that carry the same one is known, and no critical path.
   bool only_times = false;
-  /// Simulated only: list what every link carries (SimulatedPart::links).
-  bool lists_links = true;
+  /// Simulated only: list what every link carries, and the critical path.
+  bool details = true;
   /// Simulated only: the program is one call of a collective, which costs what
   /// the profile says. An iteration of training is not a call; its exchanges are.
   bool is_call = true;
@@ -67,8 +67,7 @@ struct RunOptions {
   std::shared_ptr<std::any> found = nullptr;
   /// Simulated only: `size_bytes` has so many more rounds than the program, which stands for one
   /// that goes through them as through those it has (ir/rounds.h). Where these have come to repeat
-  /// themselves, the others are counted in; where not, the simulation is SimEnd::unsteady. \pre
-  /// only_times
+  /// themselves, the others are counted in; where not, the simulation is SimEnd::unsteady.
   std::int64_t more_rounds = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,9 +28,42 @@ struct LinkUse {
   int alike = 1;  ///< how many there are that carry the same, of groups of ranks that behave alike
 };
 
+/// Rounds that were counted in and not simulated (RunOptions::more_rounds). Of the ops that were
+/// simulated, those of some rounds come again, `times` times, before what follows these rounds
+/// does.
+struct RepeatedRounds {
+  OpId begin = 0;           ///< of those that come again, the first
+  OpId end = 0;             ///< and what follows them
+  std::int64_t rounds = 1;  ///< that these are
+  std::int64_t times = 0;
+  std::uint32_t units = 0;       ///< so many further on each time
+  std::vector<double> period_s;  ///< so much later each time, by op from `begin` on
+
+  OpId ops() const { return end - begin; }
+  OpId left_out() const { return static_cast<OpId>(times) * ops(); }
+  /// The number that an op would have if all rounds were simulated.
+  OpId number(OpId simulated) const { return simulated < end ? simulated : simulated + left_out(); }
+
+  /// What an op of all rounds is like: one that was simulated, how many times later, and how many
+  /// ops and units further on.
+  struct Like {
+    OpId simulated = 0;
+    std::int64_t again = 0;
+    OpId ops_on = 0;
+    std::uint32_t units_on = 0;
+  };
+  Like like(OpId number) const {
+    if (number < end) return {number, 0, 0, 0};
+    const std::int64_t again = std::min<std::int64_t>((number - end) / ops() + 1, times);
+    const bool is_left_out = number - end < left_out();
+    const OpId ops_on = is_left_out ? static_cast<OpId>(again) * ops() : left_out();
+    return {number - ops_on, again, ops_on, static_cast<std::uint32_t>(again) * units};
+  }
+};
+
 /// One step of the critical path.
 struct CriticalStep {
-  OpId op = 0;
+  OpId op = 0;  ///< as the program with all its rounds numbers it
   double start_s = 0;
   double end_s = 0;
   std::string what;        ///< "r1.out[0] <- r1.in[0] + r0.in[0]"
@@ -63,11 +97,14 @@ struct SimulatedPart {
       0;  ///< that carry out the program on the GPU that needs most; 0: the profile has none
   double busiest_s = 0;        ///< the longest that a link, memory or arithmetic is busy
   double busiest_link_s = 0;   ///< of links alone
-  std::vector<LinkUse> links;  ///< where they are to be listed (RunOptions::lists_links)
+  std::vector<LinkUse> links;  ///< where they are to be listed (RunOptions::details)
   /// In order of time; of a long path only the end. None where nobody looks at it
-  /// (RunOptions::only_times).
+  /// (RunOptions::details), or lanes were simulated in place of others (only_times).
   std::vector<CriticalStep> critical_path;
   std::int64_t critical_steps = 0;  ///< of the whole path
+  /// Where rounds were counted in and ops are named: RunReport::timeline has those that were
+  /// simulated.
+  std::optional<RepeatedRounds> repeated = {};
 };
 
 /// What only an execution knows.
@@ -97,6 +134,12 @@ struct RunReport {
   double algbw_gbps() const {
     return time_s > 0 ? static_cast<double>(message_bytes) / time_s * 1e-9 : 0;
   }
+  /// Null where all rounds were simulated, and for executions.
+  const RepeatedRounds* repeated() const {
+    return simulated && simulated->repeated ? &*simulated->repeated : nullptr;
+  }
+  /// The number of an op of the timeline in the program with all its rounds.
+  OpId number(OpId op) const { return repeated() == nullptr ? op : repeated()->number(op); }
   /// Number of elements known to be wrong; also 0 if nothing was checked.
   std::int64_t wrong_elements() const { return executed ? executed->wrong.value_or(0) : 0; }
 };

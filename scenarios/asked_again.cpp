@@ -21,11 +21,12 @@ BoundProof proof_of(const Bound& known, const Query& query, const Router& router
 
 }  // namespace
 
-Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole) {
+Outcome ask_with_timeline(Study& study, const Outcome& outcome, TimelineOps ops) {
   Query query = outcome.query;
   query.run.timeline = true;
   query.against_nccl = false;
-  query.may_fold = query.may_fold && !is_whole;
+  query.may_fold = query.may_fold && ops == TimelineOps::one_group;
+  query.all_rounds = query.all_rounds || ops == TimelineOps::all;
   // It need not be chosen again.
   if (!outcome.chosen.empty() && candidates_of(study, query)) query.algorithm = outcome.chosen;
   Outcome again = study.ask(query);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -12,10 +13,13 @@
 
 namespace espalier {
 
-/// Asks again for what has been answered, and keeps the timeline and the program; `is_whole`: with
-/// the ops of all ranks, even where groups of them behave alike. Throws Error{unsupported} where
-/// nothing runs this time.
-Outcome ask_with_timeline(Study& study, const Outcome& outcome, bool is_whole);
+/// Which ops a timeline has where groups of ranks behave alike, and where rounds repeat themselves:
+/// those of one group, without such rounds; those of all groups, without them; or all.
+enum class TimelineOps : std::uint8_t { one_group, all_groups, all };
+
+/// Asks again for what has been answered, and keeps the timeline and the program. Throws
+/// Error{unsupported} where nothing runs this time.
+Outcome ask_with_timeline(Study& study, const Outcome& outcome, TimelineOps ops);
 
 /// What proves the bound of an answer, for whoever draws it: its words alone, where there is no
 /// time to find it once more. Nothing where there is none.

@@ -103,7 +103,7 @@ double Forecasts::ops(const Query& query, const AlgorithmChoice& choice) {
   try {
     const Machine& machine = study_.machine(query);
     BuildRequest request = request_for(query, machine);
-    if (query.only_times && query.may_fold) {
+    if (!query.all_rounds) {
       request.rounds_left_out = rounds_to_leave_out(machine, choice, query, kFirstRounds);
     }
     const bool is_known = !unsupported(choice, request);

@@ -101,7 +101,7 @@ class ProfileAsker {
       calls_[i].gpu_s = answer.report.simulated->back_to_back_s;
       calls_[i].blocks = answer.report.simulated->blocks;
       calls_[i].library_version = answer.library_version;
-      calls_[i].busiest_link_s = answer.report.simulated->busiest_s;
+      calls_[i].busiest_s = answer.report.simulated->busiest_s;
       calls_[i].isolated_s = answer.report.simulated->together_s;
       chunk_bytes_.push_back(answer.chunk_bytes);
     }

@@ -55,7 +55,7 @@ auto members(Is<TimeBound> auto& bound) {
 }
 auto members(Is<SimulatedPart> auto& simulated) {
   auto& [engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks, busiest_s,
-         busiest_link_s, links, critical_path, critical_steps] = simulated;
+         busiest_link_s, links, critical_path, critical_steps, repeated] = simulated;
   return std::tie(engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks,
                   busiest_s, busiest_link_s, links, critical_path, critical_steps);
 }
@@ -154,18 +154,17 @@ auto members(Is<Prediction> auto& prediction) {
 // The size is the query's, and the use of blocks the algorithm's; the rest says how programs are
 // executed.
 auto members(Is<RunOptions> auto& run) {
-  auto& [size_bytes, type, op, iterations, warmup, check, timeline, only_times, lists_links,
-         is_call, blocks, engine, starts_s, start_together, limits, timeout_s, found, more_rounds] =
-      run;
+  auto& [size_bytes, type, op, iterations, warmup, check, timeline, only_times, details, is_call,
+         blocks, engine, starts_s, start_together, limits, timeout_s, found, more_rounds] = run;
   return std::tie(type, op, is_call, start_together, engine);
 }
 auto members(Is<Query> auto& query) {
   auto& [topology, ranks, gpus, relays, profile, links, collective, root, in_place, algorithm,
-         size_bytes, chunk_bytes, judge, merge, may_fold, only_times, launch, library_version,
-         timed_calls, against_nccl, run] = query;
+         size_bytes, chunk_bytes, judge, merge, may_fold, all_rounds, only_times, launch,
+         library_version, timed_calls, against_nccl, run] = query;
   return std::tie(topology, ranks, gpus, relays, profile, links, collective, root, in_place,
-                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, only_times, launch,
-                  library_version, timed_calls, against_nccl, run);
+                  algorithm, size_bytes, chunk_bytes, judge, merge, may_fold, all_rounds,
+                  only_times, launch, library_version, timed_calls, against_nccl, run);
 }
 // What the model says is a part of the key by itself; no answer depends on where a step time is
 // from.

@@ -44,6 +44,9 @@ struct Query {
   /// Of many groups of ranks that behave alike, one may be simulated in place of all. False for who
   /// needs the program with all its ops.
   bool may_fold = true;
+  /// Of rounds that repeat themselves some may be simulated in place of all (RunOptions::
+  /// more_rounds). True for who needs the program with all its ops.
+  bool all_rounds = false;
   /// For who asks for times alone: programs of few ranks may be folded as well (see
   /// kMinFoldedRanks), and of lanes that behave alike one may be simulated in place of all. The
   /// links reported are then some of those that carry the same, and there is no critical path.

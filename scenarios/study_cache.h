@@ -128,7 +128,7 @@ struct Study::Prepared {
     Chunking chunking;
     std::size_t runtime = 0;
     RunReport report;
-    bool has_details = false;  ///< it was not RunOptions::only_times
+    bool has_details = false;  ///< RunOptions::details
   };
   std::map<std::int64_t, Simulated> fastest;  ///< by size of the message
   std::set<std::size_t> simulable;  ///< runtimes under which the simulator can carry it out
@@ -260,10 +260,10 @@ struct Study::Cache {
     return may_fold(query) && (query.only_times || machine.ranks() >= kMinFoldedRanks);
   }
 
-  /// Rounds of programs that go through messages round by round, for who asks for nothing but
-  /// times.
-  bool may_leave_out_rounds(const Query& query) {
-    return query.only_times && query.chunk_bytes.value_or(0) == 0 && may_fold(query);
+  /// Rounds of programs that go through messages round by round.
+  bool may_leave_out_rounds(const Query& query) const {
+    return is_simulated && !query.all_rounds && query.chunk_bytes.value_or(0) == 0 &&
+           query.run.engine != SimEngine::simgrid;
   }
 
   /// `folds`: of the program that is folded where that is possible; else with all ops.

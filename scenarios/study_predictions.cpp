@@ -136,14 +136,14 @@ Prediction Study::simulate(const Query& query, Machine& machine, Prepared& prepa
   const auto with_pieces = [&](std::int64_t chunk_bytes, const SimLimits& limits) {
     options.limits = limits;
     options.only_times = may_be_alike;
-    options.lists_links = !options.only_times;
+    options.details = !query.only_times && !options.only_times;
     const Chunking chunking = prepared.chunking(query.size_bytes, chunk_bytes, max_ops);
     options.found = leaves_whole(chunking) ? prepared.uncut->found : nullptr;
     RunReport report = simulator_->run(*prepared.cut(chunking).program, target, options);
     may_be_alike = may_be_alike && report.simulated->alike_lanes != AlikeLanes::few;
     met.note(report);
     if (report.simulated->end == SimEnd::finished) {
-      prepared.keep_if_fastest(query.size_bytes, chunking, runtime, report, !options.only_times);
+      prepared.keep_if_fastest(query.size_bytes, chunking, runtime, report, options.details);
     }
     return report;
   };

@@ -44,6 +44,7 @@ class Exchanges {
     question_.judge = false;
     question_.run.timeline = false;
     question_.may_fold = false;  // an iteration needs the ops of all ranks
+    question_.all_rounds = true;
   }
 
   const Exchanged& of_size(std::int64_t size_bytes) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/print.h"
+#include "ir/rounds.h"
 #include "ir/unfold.h"
 #include "sim/op_graph.h"
 
@@ -18,6 +19,21 @@ struct Named {
   OpId op = 0;
   int group = 0;
 };
+
+/// An op of a path: of the history, or of rounds that were counted in.
+using PathOp = RepeatedRounds::Like;
+
+PathOp path_op(const OpHistory& history, OpId number) {
+  return history.repeated ? history.repeated->like(number) : PathOp{number};
+}
+
+/// What began after rounds that were counted in has its dates already.
+double start_s(const OpHistory& history, const PathOp& op) {
+  const double known_s = history.ops[op.simulated].start_s;
+  if (op.again == 0 || op.simulated >= history.repeated->end) return known_s;
+  const RepeatedRounds& repeated = *history.repeated;
+  return known_s + static_cast<double>(op.again) * repeated.period_s[op.simulated - repeated.begin];
+}
 
 /// What is told of the ops of a path.
 class PathText {
@@ -32,9 +48,12 @@ class PathText {
     return {alike.op, alike.group};
   }
 
-  std::string text_of(OpId id, int group) const {
-    if (!program_.fold.is_folded()) return to_string(program_, id);
-    const Named named = this->named(id, group);
+  std::string text_of(const PathOp& op, int group) const {
+    if (op.ops_on > 0) {
+      return to_string(op_further_on(program_, op.simulated, op.ops_on, op.units_on), 0);
+    }
+    if (!program_.fold.is_folded()) return to_string(program_, op.simulated);
+    const Named named = this->named(op.simulated, group);
     Program one = op_of_group(program_, named.op, named.group);
     if (names_.all_groups()) {
       one.dependencies = dependencies_of(named);
@@ -43,12 +62,13 @@ class PathText {
     return to_string(one, 0);
   }
 
-  std::string what_it_waited_for(OpId id, int group) const {
+  std::string what_it_waited_for(const PathOp& waiting, int group) const {
+    const OpId id = waiting.simulated;
     const OpId cause = history_.ops[id].cause;
     if (cause == OpGraph::kNone) return "start";
     const Named named = this->named(id, group);
     if (is_by_landing(id, cause) || std::ranges::count(dependencies_of(named), cause) > 0) {
-      return "data of op " + std::to_string(cause);
+      return "data of op " + std::to_string(cause + waiting.ops_on);
     }
     const Op& op = program_.ops[named.op];
     const bool is_folded = program_.fold.is_folded();
@@ -92,22 +112,25 @@ void report_critical_path(const Program& program, const OpNames& names, const Op
                           SimulatedPart& simulated) {
   std::vector<CriticalStep>& path = simulated.critical_path;
   const PathText told(program, names, history);
-  OpId id = history.last;
+  OpId number = history.last;
+  if (history.repeated && number != OpGraph::kNone) number = history.repeated->number(number);
   // When the next one could start: the lane was free, or the result there.
   double until_s = history.last_seen_s;
   int group = 0;  // of the first group alone: the path ends there
-  while (id != OpGraph::kNone) {
+  while (number != OpGraph::kNone) {
+    const PathOp op = path_op(history, number);
     ++simulated.critical_steps;
-    const double start_s = history.ops[id].start_s;
+    const double start_s = espalier::start_s(history, op);
     const double end_s = std::exchange(until_s, start_s);
     if (path.size() < kMaxCriticalSteps) {
       path.push_back(
-          {id, start_s, end_s, told.text_of(id, group), told.what_it_waited_for(id, group)});
+          {number, start_s, end_s, told.text_of(op, group), told.what_it_waited_for(op, group)});
     }
     if (!history.cause_group.empty()) {
-      group = program.fold.wrapped(group + history.cause_group[id]);
+      group = program.fold.wrapped(group + history.cause_group[op.simulated]);
     }
-    id = history.ops[id].cause;
+    const OpId cause = history.ops[op.simulated].cause;
+    number = cause == OpGraph::kNone ? cause : cause + op.ops_on;
   }
   std::ranges::reverse(path);
 }

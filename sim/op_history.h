@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/program.h"
+#include "run/report.h"
 
 namespace espalier {
 
@@ -39,6 +41,7 @@ struct OpHistory {
   std::vector<OpId> order;          ///< in which ops began, where lanes share blocks
   std::vector<OpId> without_steps;  ///< ops that wait for steps of their FIFO in vain
   std::int64_t transfers = 0;       ///< between places (see for_each_transfer)
+  std::optional<RepeatedRounds> repeated;  ///< of the program's ops, where these are those here
 };
 
 }  // namespace espalier

@@ -84,7 +84,7 @@ std::optional<Run> run_loops(const Program& program, const BlockProgram& blocks,
   run.ends_s = interpreter.loop_ends_s();
   run.time_s = whole_s(run.ends_s, plan);
   run.longest_busy = machine.longest_busy();
-  if (options.lists_links) run.links = machine.report(call_s(target, options) + run.time_s);
+  if (options.details) run.links = machine.report(call_s(target, options) + run.time_s);
   run.transfers = static_cast<std::int64_t>(
       std::llround(static_cast<double>(interpreter.transfers()) * plan.repeated(loops)));
   return run;

@@ -107,7 +107,7 @@ void take_times(const Simulation& of, SimulationOutcome& outcome, const MachineR
     outcome.end = SimEnd::too_slow;
   }
   outcome.longest_busy = machine.longest_busy();
-  if (of.options.lists_links) outcome.links = machine.report(outcome.time_s);
+  if (of.options.details) outcome.links = machine.report(outcome.time_s);
   outcome.back_to_back_s = of.options.is_call ? back_to_back(overhead_s) : outcome.time_s;
 }
 

@@ -239,8 +239,9 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   report.message_bytes = options.size_bytes;
   const bool all_groups = simulation.names.all_groups();
   report.transfers = outcome.history.transfers * (all_groups ? 1 : program.fold.groups);
-  if (!options.only_times) {
+  if (options.details && !options.only_times) {
     report_critical_path(program, simulation.names, outcome.history, simulated);
+    simulated.repeated = std::move(outcome.history.repeated);
   }
   if (options.timeline) report.timeline = timeline(outcome.history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;

@@ -337,7 +337,9 @@ bool move_on(const Simulation& of, const LanesOfRounds& lanes, const Dates& date
     history.ops[id].start_s += moved_s[id];
     history.ends[id].end_s += moved_s[id];
     history.ends[id].seen_s += moved_s[id];
-    history.last_seen_s = std::max(history.last_seen_s, history.ends[id].seen_s);
+    if (history.ends[id].seen_s <= history.last_seen_s) continue;
+    history.last_seen_s = history.ends[id].seen_s;
+    history.last = id;
   }
   return true;
 }
@@ -362,6 +364,27 @@ void count_flows(const Simulation& of, const Dates& dates, MachineFlows& of_ops,
   }
 }
 
+/// Of a history of all ops of the program.
+RepeatedRounds repeated(const Simulation& of, const LanesOfRounds& lanes,
+                        const SteadyState& steady) {
+  const Rounds& rounds = of.names.rounds();
+  RepeatedRounds again{.begin = (steady.from - steady.rounds) * rounds.ops,
+                       .end = steady.from * rounds.ops,
+                       .rounds = steady.rounds,
+                       .times = of.options.more_rounds / steady.rounds,
+                       .units = steady.rounds * rounds.units};
+  for (OpId id = again.begin; id < again.end; ++id) {
+    again.period_s.push_back(steady.period_s[lanes.of(id)]);
+  }
+  return again;
+}
+
+/// Ops of all rounds have numbers, too.
+bool can_be_numbered(const Simulation& of) {
+  const double more = static_cast<double>(of.options.more_rounds) * of.names.rounds().ops;
+  return static_cast<double>(of.program.ops.size()) + more < std::numeric_limits<OpId>::max();
+}
+
 }  // namespace
 
 bool count_in_rounds(const Simulation& of, const std::vector<OpId>* number, MachineFlows& of_ops,
@@ -369,7 +392,7 @@ bool count_in_rounds(const Simulation& of, const std::vector<OpId>* number, Mach
   const std::int64_t more = of.options.more_rounds;
   if (more == 0) return true;
   const bool is_possible = of.names.rounds().count > 0 && !of.names.all_groups() &&
-                           !of.target.router->topology().has_working_sets();
+                           can_be_numbered(of) && !of.target.router->topology().has_working_sets();
   if (!is_possible) return false;
   const LanesOfRounds lanes(of.program, of.names.rounds());
   if (!lanes.is_all()) return false;
@@ -380,6 +403,7 @@ bool count_in_rounds(const Simulation& of, const std::vector<OpId>* number, Mach
     if (!found) continue;
     if (!move_on(of, lanes, dates, *found, history)) return false;
     count_flows(of, dates, of_ops, flows, history);
+    if (number == nullptr) history.repeated = repeated(of, lanes, *found);
     return true;
   }
   return false;

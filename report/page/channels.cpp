@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "report/counted_in.h"
 #include "run/switches.h"
 
 namespace espalier {
@@ -90,24 +91,32 @@ void load_in_time(const Program& program, const RunReport& report, int bins, Cha
   for (const OpTiming& timing : report.timeline) {
     const Op& op = program.ops[timing.op];
     const std::vector<int>& crossed = channels.of(op);
+    const auto more = counted_in(report, timing);
+    const std::int64_t times = 1 + (more ? more->times : 0);
     for (std::size_t i = 0; i < crossed.size(); ++i) {
       Channel& channel = channels.at(crossed[i]);
       if (units.size() < channels.all().size()) units.resize(channels.all().size());
       if (channel.load.empty()) channel.load.resize(static_cast<std::size_t>(bins));
       if (std::find(crossed.begin(), crossed.begin() + static_cast<std::ptrdiff_t>(i),
                     crossed[i]) == crossed.begin() + static_cast<std::ptrdiff_t>(i)) {
-        ++channel.ops;
+        channel.ops += times;
       }
-      units[static_cast<std::size_t>(crossed[i])] += op.length;
+      units[static_cast<std::size_t>(crossed[i])] += static_cast<double>(times) * op.length;
       spread(timing.start_s / bin_s, timing.end_s / bin_s, op.length, channel.load);
+      if (!more) continue;
+      spread(more->start_s / bin_s, more->end_s / bin_s,
+             static_cast<double>(more->times) * op.length, channel.load);
     }
   }
   std::unordered_map<std::string_view, const LinkUse*> counted;
   if (report.simulated) {
     for (const LinkUse& use : report.simulated->links) counted.emplace(use.name, &use);
   }
+  const RepeatedRounds* const repeated = report.repeated();
+  const std::int64_t all_units =
+      program.contract.units + (repeated == nullptr ? 0 : repeated->times * repeated->units);
   const double bytes_per_unit =
-      static_cast<double>(report.message_bytes) / static_cast<double>(program.contract.units);
+      static_cast<double>(report.message_bytes) / static_cast<double>(all_units);
   for (std::size_t i = 0; i < units.size(); ++i) {
     Channel& channel = channels.at(static_cast<int>(i));
     channel.bytes = units[i] * bytes_per_unit;

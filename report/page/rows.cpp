@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ir/print.h"
+#include "report/counted_in.h"
 #include "report/page/parts.h"
 
 namespace espalier {
@@ -28,7 +29,8 @@ std::set<OpId> critical_ops(const RunReport& report) {
 
 Rows::Rows(const PagedRun& run) : run_(run) {
   const Program& program = *run.outcome.program;
-  const std::vector<OpTiming>& timeline = run.outcome.report.timeline;
+  const RunReport& report = run.outcome.report;
+  const std::vector<OpTiming>& timeline = report.timeline;
   std::set<Lane> lanes;
   for (const OpTiming& timing : timeline) {
     const Op& op = program.ops[timing.op];
@@ -42,13 +44,17 @@ Rows::Rows(const PagedRun& run) : run_(run) {
     std::size_t ops = 0;
   };
   std::map<Lane, Use> uses;
-  const std::set<OpId> critical = critical_ops(run.outcome.report);
+  const std::set<OpId> critical = critical_ops(report);
   for (const OpTiming& timing : timeline) {
     const Op& op = program.ops[timing.op];
     Use& use = uses[{op.at, by_place_ ? 0 : int{op.lane}}];
-    use.is_critical |= critical.contains(timing.op);
+    use.is_critical |= critical.contains(report.number(timing.op));
     use.busy_s += timing.end_s - timing.start_s;
     ++use.ops;
+    if (const auto more = counted_in(report, timing)) {
+      use.busy_s += more->busy_s;
+      use.ops += static_cast<std::size_t>(more->times);
+    }
   }
   count_ = uses.size();
   std::vector<std::pair<Lane, Use>> order(uses.begin(), uses.end());
@@ -80,18 +86,25 @@ std::vector<std::vector<double>> Rows::busy_shares(int bins) const {
   const RunReport& report = run_.outcome.report;
   const double each_s = report.time_s / bins;
   if (!(each_s > 0)) return shares;
+  const auto bin_of = [&](double at_s) {
+    return std::clamp(static_cast<int>(at_s / each_s), 0, bins - 1);
+  };
+  // Busy for a part of what is between two times.
+  const auto add = [&](std::vector<double>& of_row, double start_s, double end_s, double part) {
+    for (int bin = bin_of(start_s); bin <= bin_of(end_s); ++bin) {
+      const double inside_s = std::min(end_s, (bin + 1) * each_s) - std::max(start_s, bin * each_s);
+      double& share = of_row[static_cast<std::size_t>(bin)];
+      share = std::min(1.0, share + part * std::max(0.0, inside_s) / each_s);
+    }
+  };
   for (const OpTiming& timing : report.timeline) {
     const int row = of(run_.outcome.program->ops[timing.op]);
     if (row < 0) continue;
-    const auto bin_of = [&](double at_s) {
-      return std::clamp(static_cast<int>(at_s / each_s), 0, bins - 1);
-    };
-    for (int bin = bin_of(timing.start_s); bin <= bin_of(timing.end_s); ++bin) {
-      const double inside_s =
-          std::min(timing.end_s, (bin + 1) * each_s) - std::max(timing.start_s, bin * each_s);
-      double& share = shares[static_cast<std::size_t>(row)][static_cast<std::size_t>(bin)];
-      share = std::min(1.0, share + std::max(0.0, inside_s) / each_s);
-    }
+    std::vector<double>& of_row = shares[static_cast<std::size_t>(row)];
+    add(of_row, timing.start_s, timing.end_s, 1);
+    const auto more = counted_in(report, timing);
+    if (!more || more->end_s <= more->start_s) continue;
+    add(of_row, more->start_s, more->end_s, more->busy_s / (more->end_s - more->start_s));
   }
   return shares;
 }

@@ -44,7 +44,7 @@ class Rows {
   std::size_t ops_ = 0;
 };
 
-/// The ops of the critical path; none of what was executed.
+/// The numbers of the ops of the critical path (RunReport::number); none of what was executed.
 std::set<OpId> critical_ops(const RunReport& report);
 
 }  // namespace espalier

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "ir/print.h"
+#include "report/counted_in.h"
 #include "report/objects.h"
 #include "report/page/channels.h"
 #include "report/page/parts.h"
@@ -41,8 +41,8 @@ std::vector<OpTiming> shown_ops(const PagedRun& run, const Rows& rows, std::size
     return rows.of(run.outcome.program->ops[timing.op]) >= 0;
   });
   const auto is_first = [&](const OpTiming& a, const OpTiming& b) {
-    const bool is_a = critical.contains(a.op);
-    if (is_a != critical.contains(b.op)) return is_a;
+    const bool is_a = critical.contains(report.number(a.op));
+    if (is_a != critical.contains(report.number(b.op))) return is_a;
     const double a_s = a.end_s - a.start_s;
     const double b_s = b.end_s - b.start_s;
     return a_s != b_s ? a_s > b_s : a.op < b.op;
@@ -60,18 +60,19 @@ std::vector<OpTiming> shown_ops(const PagedRun& run, const Rows& rows, std::size
 Json ops_json(const PagedRun& run, const PageDetail& detail, const Rows& rows, Channels* channels,
               const std::vector<int>& channel_number) {
   const Program& program = *run.outcome.program;
+  const RunReport& report = run.outcome.report;
   Json ids = Json::array(), row = Json::array(), start = Json::array(), hold = Json::array(),
        landing = Json::array(), kind = Json::array(), what = Json::array(), over = Json::array();
   for (const OpTiming& timing : shown_ops(run, rows, detail.ops)) {
     const Op& op = program.ops[timing.op];
-    ids.push_back(timing.op);
+    ids.push_back(report.number(timing.op));
     row.push_back(rows.of(op));
     start.push_back(micros(timing.start_s));
     hold.push_back(micros(timing.end_s - timing.start_s));
     landing.push_back(micros(timing.landing_s));
     kind.push_back(kind_of(op));
-    what.push_back(
-        shortened(run.op_names.empty() ? to_string(program, timing.op) : run.op_names[timing.op]));
+    what.push_back(shortened(run.op_names.empty() ? op_text(program, report, timing.op)
+                                                  : run.op_names[timing.op]));
     std::set<int> crossed;
     if (channels != nullptr) {
       for (const int channel : channels->of(op)) {
@@ -141,14 +142,16 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
                {"collective", to_string(outcome.query.collective)},
                {"time_us", micros(report.time_s)},
                {"size_bytes", report.message_bytes},
-               {"ops_in_all", program.ops.size()}};
+               {"ops_in_all", report.number(static_cast<OpId>(program.ops.size()))}};
   const Rows rows(run);
   const Placement* const placement = run.machine ? &run.machine->placement : nullptr;
   // Where not every op is drawn, what lies between those that are is shown by how busy rows are.
-  json["rows"] = rows.json(rows.ops() > detail.ops ? detail.bins / 4 : 0);
+  const bool are_all_drawn = rows.ops() <= detail.ops && report.repeated() == nullptr;
+  json["rows"] = rows.json(are_all_drawn ? 0 : detail.bins / 4);
   json["rows_in_all"] = rows.in_all();
   json["ops_in_rows"] = rows.ops();
   json["critical"] = critical_json(report);
+  json["counted_in"] = report.repeated() == nullptr ? "" : counted_rounds(*report.repeated());
   if (run.machine == nullptr) {
     json["machine"] = nullptr;
     json["ops"] = ops_json(run, detail, rows, nullptr, {});

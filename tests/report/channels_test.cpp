@@ -65,6 +65,42 @@ TEST_F(ChannelsTest, CarryWhatTheSimulationCounted) {
   }
 }
 
+/// Rounds that were counted in lie between those that were simulated.
+TEST_F(ChannelsTest, CarryWhatWasCountedIn) {
+  Query query;
+  query.topology = "dgx1-v100";
+  query.algorithm = "nccl";
+  query.collective = Collective::broadcast;
+  query.size_bytes = std::int64_t{16} << 30;
+  query.judge = false;
+  query.run.timeline = true;
+  machine_ = &study_.machine(query);
+  const Outcome few = study_.ask(query);
+  ASSERT_TRUE(few.ran());
+  ASSERT_NE(few.report.repeated(), nullptr);
+  query.all_rounds = true;
+  const Outcome all = study_.ask(query);
+  ASSERT_EQ(all.report.repeated(), nullptr);
+  const Target where = target();
+  Channels of_few(*few.program, where);
+  Channels of_all(*all.program, where);
+  load_in_time(*few.program, few.report, 100, of_few);
+  load_in_time(*all.program, all.report, 100, of_all);
+  ASSERT_EQ(of_few.all().size(), of_all.all().size());
+  for (std::size_t i = 0; i < of_all.all().size(); ++i) {
+    const Channel& one = of_few.all()[i];
+    const Channel& same = of_all.all()[i];
+    EXPECT_EQ(one.name, same.name);
+    EXPECT_EQ(one.ops, same.ops) << one.name;
+    EXPECT_NEAR(one.bytes, same.bytes, 1e-9 * same.bytes) << one.name;
+    ASSERT_EQ(one.load.size(), same.load.size()) << one.name;
+    // Of hundreds of rounds, one more or less lies in a bin.
+    for (std::size_t bin = 0; bin < one.load.size(); ++bin) {
+      EXPECT_NEAR(one.load[bin], same.load[bin], 0.1) << one.name << " " << bin;
+    }
+  }
+}
+
 TEST_F(ChannelsTest, OfFoldedProgramsStandForAllAlike) {
   Query query;
   query.topology = "dgx-h100:nodes=32";

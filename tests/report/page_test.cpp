@@ -223,6 +223,24 @@ TEST(Page, LanesShowHowBusyTheyAreWhereOpsAreLeftOut) {
   }
 }
 
+TEST(Page, RoundsThatRepeatThemselvesAreShownByHowBusyLanesAre) {
+  Query query;
+  query.topology = "dgx2";
+  query.algorithm = "nccl";
+  query.collective = Collective::broadcast;
+  query.size_bytes = std::int64_t{64} << 30;
+  query.judge = false;
+  const Json run = proof_on_page(query)["runs"][0];
+  EXPECT_THAT(run["counted_in"].get<std::string>(), testing::MatchesRegex("[0-9]+ rounds like .*"));
+  EXPECT_EQ(run["ops_in_rows"], run["ops_in_all"]);
+  EXPECT_GT(run["ops_in_rows"].get<std::size_t>(), 20 * run["ops"]["id"].size());
+  for (const Json& row : run["rows"]) EXPECT_TRUE(row.contains("busy"));
+  // What is drawn is numbered as the critical path is, whose end is drawn.
+  std::set<OpId> drawn;
+  for (const Json& id : run["ops"]["id"]) drawn.insert(id.get<OpId>());
+  EXPECT_TRUE(drawn.contains(run["critical"]["op"].back().get<OpId>()));
+}
+
 TEST(Page, TreesOfPlansAreFewerWhereThereIsNoRoom) {
   Simulator simulator;
   Study study(simulator, &simulator);

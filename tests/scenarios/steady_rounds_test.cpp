@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct Case {
   std::int64_t size_bytes = kGiB;
   std::string profile = "kernel";
   LaunchMode launch = LaunchMode::per_gpu;
+  bool details = false;
 };
 
 Outcome ask(const Case& one, bool all_rounds) {
@@ -35,16 +37,38 @@ Outcome ask(const Case& one, bool all_rounds) {
   Query query =
       with(question(one.topology, one.collective, one.profile), one.algorithm, one.size_bytes);
   query.launch = one.launch;
-  query.only_times = true;
+  query.only_times = !one.details;
   query.may_fold = !all_rounds;
+  query.all_rounds = all_rounds;
   query.judge = false;
   return study.ask(query);
 }
 
-double busiest_s(const RunReport& report) {
-  double busy_s = 0;
-  for (const LinkUse& link : report.simulated->links) busy_s = std::max(busy_s, link.busy_s);
-  return busy_s;
+/// What every link carries, and the chain of ops that decided the time.
+void expect_same_details(const RunReport& few, const RunReport& all) {
+  const std::vector<LinkUse>& links = all.simulated->links;
+  ASSERT_EQ(few.simulated->links.size(), links.size());
+  EXPECT_FALSE(links.empty());
+  std::map<std::string, const LinkUse*> of_few;
+  for (const LinkUse& link : few.simulated->links) of_few.emplace(link.name, &link);
+  for (const LinkUse& link : links) {
+    ASSERT_TRUE(of_few.contains(link.name)) << link.name;
+    EXPECT_NEAR(of_few[link.name]->bytes, link.bytes, 1e-9 * link.bytes) << link.name;
+    EXPECT_NEAR(of_few[link.name]->busy_s, link.busy_s, 1e-9 * link.busy_s) << link.name;
+  }
+  const std::vector<CriticalStep>& steps = all.simulated->critical_path;
+  EXPECT_EQ(few.simulated->critical_steps, all.simulated->critical_steps);
+  ASSERT_EQ(few.simulated->critical_path.size(), steps.size());
+  EXPECT_FALSE(steps.empty());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const CriticalStep& step = few.simulated->critical_path[i];
+    EXPECT_EQ(step.op, steps[i].op);
+    EXPECT_EQ(step.what, steps[i].what);
+    EXPECT_EQ(step.waited_for, steps[i].waited_for);
+    EXPECT_NEAR(step.start_s, steps[i].start_s, 1e-9 * all.time_s);
+    EXPECT_NEAR(step.end_s, steps[i].end_s, 1e-9 * all.time_s);
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 /// The same to 1e-9, whether rounds were left out or not. Returns how many times as many ops all
@@ -61,7 +85,8 @@ double expect_same(const Case& one) {
   expect_near(few.report.simulated->back_to_back_s, all.report.simulated->back_to_back_s);
   expect_near(few.report.simulated->together_s, all.report.simulated->together_s);
   expect_near(few.benchmark_s, all.benchmark_s);
-  expect_near(busiest_s(few.report), busiest_s(all.report));
+  expect_near(few.report.simulated->busiest_s, all.report.simulated->busiest_s);
+  if (one.details) expect_same_details(few.report, all.report);
   EXPECT_EQ(few.report.transfers, all.report.transfers);
   EXPECT_EQ(few.report.message_bytes, all.report.message_bytes);
   EXPECT_EQ(few.chosen, all.chosen);
@@ -96,6 +121,18 @@ TEST(SteadyRounds, OfTreesAreCountedIn) {
         {.topology = machine, .algorithm = "nccl:algo=tree,proto=simple", .size_bytes = 4 * kGiB},
         4);
   }
+}
+
+/// Links, critical path and timeline follow.
+TEST(SteadyRounds, AreCountedInWithAllDetails) {
+  expect_same_and_less({.topology = "dgx1-v100", .size_bytes = 8 * kGiB, .details = true}, 2.9);
+  expect_same_and_less({.topology = "dgx-a100",
+                        .collective = Collective::broadcast,
+                        .size_bytes = 9'876'543'210,
+                        .details = true},
+                       6);
+  expect_same_and_less(
+      {.topology = "p2.16xlarge", .collective = Collective::reduce, .details = true}, 6);
 }
 
 /// Processes that are launched one after the other begin a call one after the other.

@@ -111,7 +111,7 @@ TEST(CostModel, WhatIsBusiestIsKnownWhereNoLinksAreListed) {
   RunOptions options;
   options.size_bytes = kBytes;
   const SimulatedPart listed = *Simulator().run(program, machine.target(), options).simulated;
-  options.lists_links = false;
+  options.details = false;
   const SimulatedPart unlisted = *Simulator().run(program, machine.target(), options).simulated;
   EXPECT_TRUE(unlisted.links.empty());
   EXPECT_EQ(unlisted.busiest_s, listed.busiest_s);

@@ -268,7 +268,8 @@ function timeline(run, number, view, span, hint) {
   const [fewLanes, fewOps] = [run.rows_in_all > run.rows.length, run.ops_in_rows > run.ops.id.length];
   if (fewLanes) notes.push(`${run.rows.length} of ${run.rows_in_all} lanes, those of the critical path and the busiest`);
   if (fewOps) {
-    notes.push(`${run.ops.id.length} of their ${run.ops_in_rows} ops, those of the critical path and the longest; ` +
+    const around = run.counted_in ? ` of what comes before and after ${run.counted_in}` : "";
+    notes.push(`${run.ops.id.length} of their ${run.ops_in_rows} ops, those of the critical path and the longest${around}; ` +
       "grey beneath them is how busy each lane is with all of its ops");
   } else if (fewLanes) {
     notes.push(`all of their ${run.ops_in_rows} ops`);
