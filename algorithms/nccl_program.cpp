@@ -294,8 +294,7 @@ Program switch_program(BuildRequest request, const NcclChoice& choice) {
 
 std::int64_t nccl_rounds(const BuildRequest& request, double bytes, const NcclChoice& choice) {
   if (choice.algorithm == NcclAlgorithm::tree) return rounds_of_nccl_tree(request, bytes, choice);
-  // Every rank's block has rounds of its own: what follows one in the message is another block.
-  if (choice.algorithm != NcclAlgorithm::ring || goes_by_block(request)) return 0;
+  if (choice.algorithm != NcclAlgorithm::ring) return 0;
   return rounds_of_ring(request, bytes, choice).full_rounds();
 }
 

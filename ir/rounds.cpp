@@ -44,13 +44,14 @@ bool is_again(const Program& program, OpId id, OpId ops, std::uint32_t units) {
          std::ranges::equal(groups_of(a), groups_of(b));
 }
 
-/// Whether all units that an op is about are in [begin, end) of its buffers. Folds may turn scratch
-/// in another way than the rest.
+/// Whether all units that an op is about are in [begin, end) of blocks. Folds may turn scratch in
+/// another way than the rest.
 bool is_within(const Program& program, const Op& op, std::int64_t begin, std::int64_t end) {
   const bool has_scratch = !program.fold.is_folded();
+  const std::int64_t block = block_units(program.contract);
   const auto within = [&](const Operand& one) {
-    return (one.buffer != Buffer::tmp || has_scratch) && one.begin >= begin &&
-           std::int64_t{one.begin} + op.length <= end;
+    const std::int64_t from = one.begin % block;
+    return (one.buffer != Buffer::tmp || has_scratch) && from >= begin && from + op.length <= end;
   };
   return op.kind == OpKind::combine && within(op.dst) &&
          std::ranges::all_of(operands_of(program, op), within);
@@ -91,19 +92,26 @@ bool are_apart(const Program& program, const Rounds& rounds) {
   }
   for (OpId id = rounds.end(); id < program.ops.size(); ++id) {
     const bool is_apart =
-        is_within(program, program.ops[id], rounds.all_units(), program.contract.units) &&
+        is_within(program, program.ops[id], rounds.all_units(), block_units(program.contract)) &&
         waits_within(program, id, rounds.end());
     if (!is_apart) return false;
   }
   return true;
 }
 
-/// Whether each round is turned within itself.
-bool are_whole_periods(const Fold& fold, const Rounds& rounds) {
+/// Whether each round is turned within itself, or with whole blocks.
+bool are_turned_alike(const Program& program, const Rounds& rounds) {
+  const Fold& fold = program.fold;
+  const std::int64_t block = block_units(program.contract);
   return !fold.is_folded() ||
          std::ranges::all_of(std::array{Buffer::in, Buffer::out}, [&](auto of) {
            const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(of)];
-           return rounds.units % turns.most.period == 0 && rounds.all_units() <= turns.rest_begin;
+           const auto& [period, step] = turns.most;
+           const bool is_by_blocks = !fold.shares_ranks() && period % block == 0 &&
+                                     step % block == 0 &&
+                                     turns.rest_begin == Fold::Turns{}.rest_begin;
+           return is_by_blocks ||
+                  (rounds.units % period == 0 && rounds.all_units() <= turns.rest_begin);
          });
 }
 
@@ -124,15 +132,17 @@ Fold of_one_round(const Fold& fold, const Rounds& rounds) {
 std::optional<Rounds> find_rounds(const Program& program) {
   if (program.ops.size() < kMinRounds) return std::nullopt;
   auto found = find_repeated(program);
-  const bool are_rounds =
-      found && are_whole_periods(program.fold, *found) && are_apart(program, *found);
+  if (!found) return std::nullopt;
+  const bool are_rounds = are_turned_alike(program, *found) && are_apart(program, *found);
   return are_rounds ? found : std::nullopt;
 }
 
-Program op_further_on(const Program& program, OpId id, OpId ops_on, std::uint32_t units_on) {
+Program op_further_on(const Program& program, OpId id, OpId ops_on, std::uint32_t units_on,
+                      std::int64_t units_longer) {
   const Op& op = program.ops[id];
+  const std::int64_t block = block_units(program.contract);
   const auto moved = [&](Operand one) {
-    one.begin += units_on;
+    one.begin += units_on + static_cast<std::uint32_t>(one.begin / block * units_longer);
     return one;
   };
   Program further;

@@ -9,13 +9,14 @@
 namespace espalier {
 
 /// How a program goes through a message round by round, as NCCL does chunk by chunk: it begins with
-/// `ops` ops, which come again until there are `count` rounds, each time `units` further on. Rounds
-/// have units and dependencies of their own, and so has what follows them. In a folded program they
-/// are whole periods of the fold, so that alike ops are about the same groups. Not installed.
+/// `ops` ops, which come again until there are `count` rounds, each time `units` further on. Where
+/// every rank has a block of its own, a round is a part of each block. Rounds have units and
+/// dependencies of their own, and so has what follows them. A fold turns each round within itself,
+/// or whole blocks, so that alike ops are about the same groups. Not installed.
 struct Rounds {
   OpId ops = 0;
   OpId count = 0;
-  std::uint32_t units = 0;
+  std::uint32_t units = 0;  ///< of the message, or of each block
 
   OpId end() const { return ops * count; }
   std::int64_t all_units() const { return std::int64_t{count} * units; }
@@ -38,9 +39,10 @@ struct Rounds {
 /// where ops wait for later ones.
 std::optional<Rounds> find_rounds(const Program& program);
 
-/// A program of one op, to be printed: that one, so many ops and units further on, as it is in
-/// another round. \pre the program is not folded
-Program op_further_on(const Program& program, OpId id, OpId ops_on, std::uint32_t units_on);
+/// A program of one op, to be printed: that one as it is in a program with more rounds, so many ops
+/// and units further on, where the message, or each block, is so many units longer.
+Program op_further_on(const Program& program, OpId id, OpId ops_on, std::uint32_t units_on,
+                      std::int64_t units_longer);
 
 /// The program with one of its rounds in place of all, and with the units of the others taken out.
 /// What verifies for it (rules R5 to R9) does for the whole program (docs/ir.md, "Folded

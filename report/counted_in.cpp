@@ -28,9 +28,10 @@ std::string counted_rounds(const RepeatedRounds& repeated) {
 
 std::string op_text(const Program& program, const RunReport& report, OpId simulated) {
   const RepeatedRounds* const repeated = report.repeated();
-  if (repeated == nullptr || simulated < repeated->end) return to_string(program, simulated);
+  if (repeated == nullptr) return to_string(program, simulated);
   const RepeatedRounds::Like like = repeated->like(repeated->number(simulated));
-  return to_string(op_further_on(program, simulated, like.ops_on, like.units_on), 0);
+  return to_string(
+      op_further_on(program, simulated, like.ops_on, like.units_on, repeated->units_longer()), 0);
 }
 
 }  // namespace espalier

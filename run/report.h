@@ -36,7 +36,7 @@ struct RepeatedRounds {
   OpId end = 0;             ///< and what follows them
   std::int64_t rounds = 1;  ///< that these are
   std::int64_t times = 0;
-  std::uint32_t units = 0;       ///< so many further on each time
+  std::uint32_t units = 0;       ///< so many further on each time, of the message or of each block
   std::vector<double> period_s;  ///< so much later each time, by op from `begin` on
 
   OpId ops() const { return end - begin; }
@@ -59,6 +59,8 @@ struct RepeatedRounds {
     const OpId ops_on = is_left_out ? static_cast<OpId>(again) * ops() : left_out();
     return {number - ops_on, again, ops_on, static_cast<std::uint32_t>(again) * units};
   }
+  /// By how much all rounds make a block, or the message, longer.
+  std::int64_t units_longer() const { return times * units; }
 };
 
 /// One step of the critical path.

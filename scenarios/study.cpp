@@ -69,15 +69,18 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
   Built built;
   const Cache::ProgramKey whole = cache_->program_key(query, machine, /*folds=*/false);
   bool is_whole = false;
-  if (auto folded = build_folded(query, machine, *made)) {
-    built = std::move(*folded);
+  const auto folded = [&](std::int64_t left_out) {
+    return build_folded(query, machine, left_out, *made);
+  };
+  if (auto of_group = build_rounds(query, machine, *made, folded)) {
+    built = std::move(*of_group);
   } else if (auto of_groups = build_of_groups(query, machine, *made)) {
     built = std::move(*of_groups);
   } else {
     if (auto known = cache_->known_program(whole, asked_)) {
       return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
     }
-    built = build_rounds(query, machine, *made);
+    built = build_all(query, machine, *made);
     is_whole = true;
   }
   finish(*made, std::move(built), query, machine);
@@ -86,16 +89,19 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
   return cache_->programs.insert_or_assign(key, made).first->second;
 }
 
-/// Without rounds that can be counted in, if it has such.
-Built Study::build_rounds(const Query& query, const Machine& machine, Prepared& made) {
-  const MakeProgram make = cache_->builder(machine, made.choice, asked_);
+/// As `build` does, which is told how many rounds to leave out: as many as may be counted in, or
+/// none. Nothing where it has nothing.
+std::optional<Built> Study::build_rounds(
+    const Query& query, const Machine& machine, Prepared& made,
+    const std::function<std::optional<Built>(std::int64_t left_out)>& build) {
   if (cache_->may_leave_out_rounds(query)) {
     const std::int64_t enough =
         cache_->enough_rounds(cache_->program_key(query, machine, /*folds=*/false));
     const std::int64_t left_out = rounds_to_leave_out(machine, made.choice, query, enough);
     if (left_out > 0) {
-      Built built = build_on(machine, made.choice, query, make, {.rounds_left_out = left_out});
-      const auto rounds = built.program ? find_rounds(*built.program) : std::nullopt;
+      std::optional<Built> built = build(left_out);
+      if (!built) return std::nullopt;
+      const auto rounds = built->program ? find_rounds(*built->program) : std::nullopt;
       // Those that the algorithm speaks of, and not parts of them.
       if (rounds && rounds->count >= enough && rounds->count <= enough + kMultipleOfRounds) {
         made.rounds_left_out = left_out;
@@ -103,7 +109,15 @@ Built Study::build_rounds(const Query& query, const Machine& machine, Prepared& 
       }
     }
   }
-  return build_on(machine, made.choice, query, make);
+  return build(0);
+}
+
+/// The ops of all ranks.
+Built Study::build_all(const Query& query, const Machine& machine, Prepared& made) {
+  const MakeProgram make = cache_->builder(machine, made.choice, asked_);
+  return *build_rounds(query, machine, made, [&](std::int64_t left_out) {
+    return build_on(machine, made.choice, query, make, {.rounds_left_out = left_out});
+  });
 }
 
 void Study::finish(Prepared& made, Built built, const Query& query, const Machine& machine) {

@@ -232,9 +232,13 @@ class Study {
   Machine make(const Query& query);
   /// Held by who uses it: preparing another may forget this one.
   std::shared_ptr<Prepared> prepare(const Query& query, Machine& machine);
-  Built build_rounds(const Query& query, const Machine& machine, Prepared& made);
+  std::optional<Built> build_rounds(
+      const Query& query, const Machine& machine, Prepared& made,
+      const std::function<std::optional<Built>(std::int64_t left_out)>& build);
+  Built build_all(const Query& query, const Machine& machine, Prepared& made);
   void finish(Prepared& made, Built built, const Query& query, const Machine& machine);
-  std::optional<Built> build_folded(const Query& query, const Machine& machine, Prepared& made);
+  std::optional<Built> build_folded(const Query& query, const Machine& machine,
+                                    std::int64_t rounds_left_out, Prepared& made);
   std::optional<Built> take_folded(const Machine& machine, const Folding& folding, bool begin_alike,
                                    Built built, Prepared& made);
   std::optional<Built> build_of_groups(const Query& query, const Machine& machine,

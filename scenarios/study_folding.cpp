@@ -20,9 +20,10 @@ namespace espalier {
 /// The ops of one group of ranks in place of all, where groups are alike; with what is prepared for
 /// it.
 std::optional<Built> Study::build_folded(const Query& query, const Machine& machine,
-                                         Prepared& made) {
+                                         std::int64_t rounds_left_out, Prepared& made) {
   if (!cache_->may_fold(query, machine)) return std::nullopt;
-  const BuildRequest request = request_for(query, machine);
+  BuildRequest request = request_for(query, machine);
+  request.rounds_left_out = rounds_left_out;
   const bool is_planned = made.choice.algorithm->folds_of_plan != nullptr;
   if (is_planned && not_built(made.choice, request)) return std::nullopt;
   const auto plan = [&](const BuildRequest& asked) -> const Forest& {
@@ -38,7 +39,9 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
     const bool begin_alike = starts_fold(machine, query, folding->fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
     Built built = build_on(machine, made.choice, query, make,
-                           {.fold = folding->fold, .rotation = folding->rotation.get()});
+                           {.fold = folding->fold,
+                            .rotation = folding->rotation.get(),
+                            .rounds_left_out = rounds_left_out});
     if (!built.program) return std::nullopt;
     const bool goes_alike = folds_routes(*built.program, machine, *folding->rotation);
     if (goes_alike && are_cut_alike(*built.program, made.choice)) {

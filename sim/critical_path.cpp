@@ -49,17 +49,9 @@ class PathText {
   }
 
   std::string text_of(const PathOp& op, int group) const {
-    if (op.ops_on > 0) {
-      return to_string(op_further_on(program_, op.simulated, op.ops_on, op.units_on), 0);
-    }
-    if (!program_.fold.is_folded()) return to_string(program_, op.simulated);
-    const Named named = this->named(op.simulated, group);
-    Program one = op_of_group(program_, named.op, named.group);
-    if (names_.all_groups()) {
-      one.dependencies = dependencies_of(named);
-      one.ops.front().dep_count = static_cast<std::uint32_t>(one.dependencies.size());
-    }
-    return to_string(one, 0);
+    if (!history_.repeated) return text_of(op.simulated, group);
+    if (!program_.fold.is_folded()) return further_on(program_, op.simulated, op);
+    return further_on(op_of_group(program_, op.simulated, group), 0, op);
   }
 
   std::string what_it_waited_for(const PathOp& waiting, int group) const {
@@ -82,6 +74,23 @@ class PathText {
   }
 
  private:
+  std::string text_of(OpId id, int group) const {
+    if (!program_.fold.is_folded()) return to_string(program_, id);
+    const Named named = this->named(id, group);
+    Program one = op_of_group(program_, named.op, named.group);
+    if (names_.all_groups()) {
+      one.dependencies = dependencies_of(named);
+      one.ops.front().dep_count = static_cast<std::uint32_t>(one.dependencies.size());
+    }
+    return to_string(one, 0);
+  }
+
+  /// With the units and dependencies that it has among all rounds.
+  std::string further_on(const Program& program, OpId id, const PathOp& op) const {
+    return to_string(
+        op_further_on(program, id, op.ops_on, op.units_on, history_.repeated->units_longer()), 0);
+  }
+
   /// As the history numbers them.
   std::vector<OpId> dependencies_of(const Named& named) const {
     const Op& op = program_.ops[named.op];

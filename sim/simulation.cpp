@@ -32,8 +32,10 @@ double end_s(const OpHistory& history, const std::vector<double>& starts_s, doub
 
 /// What is left of the message without the rounds that the program has not.
 double bytes_of(const Program& program, const RunOptions& options, const Rounds& rounds) {
+  if (options.more_rounds == 0) return static_cast<double>(options.size_bytes);
+  const std::int64_t blocks = program.contract.units / block_units(program.contract);
   const double units = static_cast<double>(program.contract.units);
-  const double more = static_cast<double>(options.more_rounds * rounds.units);
+  const double more = static_cast<double>(options.more_rounds * rounds.units * blocks);
   return static_cast<double>(options.size_bytes) * units / (units + more);
 }
 

@@ -392,7 +392,8 @@ bool count_in_rounds(const Simulation& of, const std::vector<OpId>* number, Mach
   const std::int64_t more = of.options.more_rounds;
   if (more == 0) return true;
   const bool is_possible = of.names.rounds().count > 0 && !of.names.all_groups() &&
-                           can_be_numbered(of) && !of.target.router->topology().has_working_sets();
+                           !of.program.fold.shares_ranks() && can_be_numbered(of) &&
+                           !of.target.router->topology().has_working_sets();
   if (!is_possible) return false;
   const LanesOfRounds lanes(of.program, of.names.rounds());
   if (!lanes.is_all()) return false;

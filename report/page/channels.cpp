@@ -112,9 +112,10 @@ void load_in_time(const Program& program, const RunReport& report, int bins, Cha
   if (report.simulated) {
     for (const LinkUse& use : report.simulated->links) counted.emplace(use.name, &use);
   }
-  const RepeatedRounds* const repeated = report.repeated();
+  const std::int64_t blocks = program.contract.units / block_units(program.contract);
   const std::int64_t all_units =
-      program.contract.units + (repeated == nullptr ? 0 : repeated->times * repeated->units);
+      program.contract.units +
+      (report.repeated() == nullptr ? 0 : blocks * report.repeated()->units_longer());
   const double bytes_per_unit =
       static_cast<double>(report.message_bytes) / static_cast<double>(all_units);
   for (std::size_t i = 0; i < units.size(); ++i) {
