@@ -44,17 +44,35 @@ bool is_again(const Program& program, OpId id, OpId ops, std::uint32_t units) {
          std::ranges::equal(groups_of(a), groups_of(b));
 }
 
-/// Whether all units that an op is about are in [begin, end) of blocks. Folds may turn scratch in
-/// another way than the rest.
+/// Whether a fold turns each round of a buffer within itself, or with whole blocks.
+bool is_turned_alike(const Program& program, const Rounds& rounds, Buffer buffer) {
+  const Fold& fold = program.fold;
+  const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(buffer)];
+  const auto& [period, step] = turns.most;
+  const std::int64_t block = block_units(program.contract);
+  const bool is_by_blocks = !fold.shares_ranks() && period % block == 0 && step % block == 0 &&
+                            turns.rest_begin == Fold::Turns{}.rest_begin;
+  const bool is_within =
+      buffer != Buffer::tmp && rounds.units % period == 0 && rounds.all_units() <= turns.rest_begin;
+  return !fold.is_folded() || is_by_blocks || is_within;
+}
+
+/// Whether all units that an op is about are in [begin, end) of blocks.
 bool is_within(const Program& program, const Op& op, std::int64_t begin, std::int64_t end) {
-  const bool has_scratch = !program.fold.is_folded();
   const std::int64_t block = block_units(program.contract);
   const auto within = [&](const Operand& one) {
     const std::int64_t from = one.begin % block;
-    return (one.buffer != Buffer::tmp || has_scratch) && from >= begin && from + op.length <= end;
+    return from >= begin && from + op.length <= end;
   };
   return op.kind == OpKind::combine && within(op.dst) &&
          std::ranges::all_of(operands_of(program, op), within);
+}
+
+bool has_scratch(const Program& program) {
+  return std::ranges::any_of(program.ops, [&](const Op& op) {
+    const auto is_scratch = [](const Operand& one) { return one.buffer == Buffer::tmp; };
+    return is_scratch(op.dst) || std::ranges::any_of(operands_of(program, op), is_scratch);
+  });
 }
 
 /// Whether all ops that it waits for are in [begin, id).
@@ -99,20 +117,10 @@ bool are_apart(const Program& program, const Rounds& rounds) {
   return true;
 }
 
-/// Whether each round is turned within itself, or with whole blocks.
+/// So that alike ops are about the same groups.
 bool are_turned_alike(const Program& program, const Rounds& rounds) {
-  const Fold& fold = program.fold;
-  const std::int64_t block = block_units(program.contract);
-  return !fold.is_folded() ||
-         std::ranges::all_of(std::array{Buffer::in, Buffer::out}, [&](auto of) {
-           const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(of)];
-           const auto& [period, step] = turns.most;
-           const bool is_by_blocks = !fold.shares_ranks() && period % block == 0 &&
-                                     step % block == 0 &&
-                                     turns.rest_begin == Fold::Turns{}.rest_begin;
-           return is_by_blocks ||
-                  (rounds.units % period == 0 && rounds.all_units() <= turns.rest_begin);
-         });
+  const auto is_so = [&](Buffer buffer) { return is_turned_alike(program, rounds, buffer); };
+  return is_so(Buffer::in) && is_so(Buffer::out) && (is_so(Buffer::tmp) || !has_scratch(program));
 }
 
 /// The fold of the program without all rounds but one.

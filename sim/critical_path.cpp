@@ -20,6 +20,9 @@ struct Named {
   int group = 0;
 };
 
+/// Of dates, of which those of rounds that were counted in are sums.
+constexpr double kRounding = 1e-12;
+
 /// An op of a path: of the history, or of rounds that were counted in.
 using PathOp = RepeatedRounds::Like;
 
@@ -27,12 +30,15 @@ PathOp path_op(const OpHistory& history, OpId number) {
   return history.repeated ? history.repeated->like(number) : PathOp{number};
 }
 
-/// What began after rounds that were counted in has its dates already.
-double start_s(const OpHistory& history, const PathOp& op) {
-  const double known_s = history.ops[op.simulated].start_s;
-  if (op.again == 0 || op.simulated >= history.repeated->end) return known_s;
+/// How much later than the op of the history. What began after rounds that were counted in has its
+/// dates already.
+double later_s(const OpHistory& history, const PathOp& op) {
+  if (op.again == 0 || op.simulated >= history.repeated->end) return 0;
   const RepeatedRounds& repeated = *history.repeated;
-  return known_s + static_cast<double>(op.again) * repeated.period_s[op.simulated - repeated.begin];
+  return static_cast<double>(op.again) * repeated.period_s[op.simulated - repeated.begin];
+}
+double start_s(const OpHistory& history, const PathOp& op) {
+  return history.ops[op.simulated].start_s + later_s(history, op);
 }
 
 /// What is told of the ops of a path.
@@ -59,7 +65,7 @@ class PathText {
     const OpId cause = history_.ops[id].cause;
     if (cause == OpGraph::kNone) return "start";
     const Named named = this->named(id, group);
-    if (is_by_landing(id, cause) || std::ranges::count(dependencies_of(named), cause) > 0) {
+    if (is_by_landing(waiting) || std::ranges::count(dependencies_of(named), cause) > 0) {
       return "data of op " + std::to_string(cause + waiting.ops_on);
     }
     const Op& op = program_.ops[named.op];
@@ -104,10 +110,13 @@ class PathText {
   }
 
   /// Of an op that it does not name, it waits for the result only while that is under way.
-  bool is_by_landing(OpId id, OpId cause) const {
-    if (names_.all_groups()) return history_.by_landing[id];
-    const OpEnd& before = history_.ends[cause];
-    return before.end_s < before.seen_s && before.seen_s <= history_.ops[id].start_s;
+  bool is_by_landing(const PathOp& waiting) const {
+    if (names_.all_groups()) return history_.by_landing[waiting.simulated];
+    const PathOp before = path_op(history_, history_.ops[waiting.simulated].cause + waiting.ops_on);
+    const OpEnd& end = history_.ends[before.simulated];
+    const double seen_s = end.seen_s + later_s(history_, before);
+    const double rounding_s = kRounding * history_.last_seen_s;
+    return end.end_s < end.seen_s && seen_s <= start_s(history_, waiting) + rounding_s;
   }
 
   const Program& program_;

@@ -152,7 +152,9 @@ class SteadySearch {
     if (!find_periods(rounds)) return std::nullopt;
     find_teams();
     find_what_is_under_way();
-    const OpId from = std::max(first_round_again(rounds), settled_ + rounds);
+    OpId from = std::max(first_round_again(rounds), settled_ + rounds);
+    // What let the ops start that come again does so every time: not where rounds begin.
+    if (of_.options.details) from += rounds;
     if (from >= rounds_.count - 1 || !is_over_before(from)) return std::nullopt;
     const bool is_apart =
         teams_.size() == 1 || (!of_.blocks.shares() && waits_in_good_time() && keep_apart());
@@ -337,9 +339,9 @@ bool move_on(const Simulation& of, const LanesOfRounds& lanes, const Dates& date
     history.ops[id].start_s += moved_s[id];
     history.ends[id].end_s += moved_s[id];
     history.ends[id].seen_s += moved_s[id];
-    if (history.ends[id].seen_s <= history.last_seen_s) continue;
-    history.last_seen_s = history.ends[id].seen_s;
-    history.last = id;
+    const double seen_s = history.ends[id].seen_s;
+    if (seen_s > history.last_seen_s * (1 + kSameTime)) history.last = id;
+    history.last_seen_s = std::max(history.last_seen_s, seen_s);
   }
   return true;
 }
@@ -368,11 +370,12 @@ void count_flows(const Simulation& of, const Dates& dates, MachineFlows& of_ops,
 RepeatedRounds repeated(const Simulation& of, const LanesOfRounds& lanes,
                         const SteadyState& steady) {
   const Rounds& rounds = of.names.rounds();
-  RepeatedRounds again{.begin = (steady.from - steady.rounds) * rounds.ops,
-                       .end = steady.from * rounds.ops,
-                       .rounds = steady.rounds,
-                       .times = of.options.more_rounds / steady.rounds,
-                       .units = steady.rounds * rounds.units};
+  RepeatedRounds again;
+  again.begin = (steady.from - steady.rounds) * rounds.ops;
+  again.end = steady.from * rounds.ops;
+  again.rounds = steady.rounds;
+  again.times = of.options.more_rounds / steady.rounds;
+  again.units = steady.rounds * rounds.units;
   for (OpId id = again.begin; id < again.end; ++id) {
     again.period_s.push_back(steady.period_s[lanes.of(id)]);
   }
@@ -404,7 +407,8 @@ bool count_in_rounds(const Simulation& of, const std::vector<OpId>* number, Mach
     if (!found) continue;
     if (!move_on(of, lanes, dates, *found, history)) return false;
     count_flows(of, dates, of_ops, flows, history);
-    if (number == nullptr) history.repeated = repeated(of, lanes, *found);
+    const bool has_all_ops = number == nullptr;
+    if (has_all_ops && of.options.details) history.repeated = repeated(of, lanes, *found);
     return true;
   }
   return false;

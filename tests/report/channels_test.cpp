@@ -68,10 +68,10 @@ TEST_F(ChannelsTest, CarryWhatTheSimulationCounted) {
 /// Rounds that were counted in lie between those that were simulated.
 TEST_F(ChannelsTest, CarryWhatWasCountedIn) {
   Query query;
-  query.topology = "dgx1-v100";
+  query.topology = "p2.8xlarge";
   query.algorithm = "nccl";
   query.collective = Collective::broadcast;
-  query.size_bytes = std::int64_t{16} << 30;
+  query.size_bytes = std::int64_t{1} << 30;
   query.judge = false;
   query.run.timeline = true;
   machine_ = &study_.machine(query);

@@ -21,10 +21,10 @@ TEST(Trace, HasASliceInPlaceOfRoundsThatRepeatThemselves) {
   Simulator simulator;
   Study study(simulator, &simulator);
   Query query;
-  query.topology = "dgx2";
+  query.topology = "p2.8xlarge";
   query.algorithm = "nccl";
   query.collective = Collective::broadcast;
-  query.size_bytes = std::int64_t{4} << 30;
+  query.size_bytes = std::int64_t{1} << 30;
   const Outcome asked = study.ask(query);
   const Trace few = trace_of(ask_with_timeline(study, asked, traced_ops(50'000)), 50'000);
   const Outcome again = ask_with_timeline(study, asked, traced_ops(kAllOps));
@@ -37,7 +37,8 @@ TEST(Trace, HasASliceInPlaceOfRoundsThatRepeatThemselves) {
   // What is there is there at the same time.
   const auto events_of = [](const Trace& trace) {
     std::map<OpId, Json> events;
-    for (const Json& event : Json::parse(trace.json)["traceEvents"]) {
+    const Json parsed = Json::parse(trace.json);
+    for (const Json& event : parsed["traceEvents"]) {
       if (event["args"].contains("op")) events.emplace(event["args"]["op"].get<OpId>(), event);
     }
     return events;
@@ -54,7 +55,8 @@ TEST(Trace, HasASliceInPlaceOfRoundsThatRepeatThemselves) {
   }
   // A slice of every lane, from where its ops of these rounds begin to where they end.
   std::size_t slices = 0;
-  for (const Json& event : Json::parse(few.json)["traceEvents"]) {
+  const Json parsed = Json::parse(few.json);
+  for (const Json& event : parsed["traceEvents"]) {
     if (event.value("cat", "") != "rounds") continue;
     ++slices;
     EXPECT_EQ(event["name"], few.counted_rounds);
@@ -66,7 +68,7 @@ TEST(Trace, HasASliceInPlaceOfRoundsThatRepeatThemselves) {
       EXPECT_TRUE(is_before || other["ts"].get<double>() >= end - 1e-2) << op;
     }
   }
-  EXPECT_GE(slices, 16U);
+  EXPECT_GE(slices, 8U);  // of eight GPUs
 }
 
 }  // namespace
