@@ -385,7 +385,7 @@ RunOptions Study::options_of(const Query& query, const Machine& machine, const R
   options.size_bytes = query.size_bytes;
   options.blocks = prepared.blocks;
   options.only_times = query.only_times;
-  options.details = !query.only_times;
+  options.details = !query.only_times || query.run.timeline;
   options.more_rounds = prepared.rounds_left_out;
   if (&program == prepared.whole.get()) options.found = prepared.uncut->found;
   options.starts_s = starts_of(machine, router, query, program, prepared.rotation.get());

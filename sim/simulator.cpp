@@ -241,8 +241,8 @@ RunReport run_simulation(const Program& program, const Target& target, const Run
   report.transfers = outcome.history.transfers * (all_groups ? 1 : program.fold.groups);
   if (options.details && !options.only_times) {
     report_critical_path(program, simulation.names, outcome.history, simulated);
-    simulated.repeated = std::move(outcome.history.repeated);
   }
+  simulated.repeated = std::move(outcome.history.repeated);
   if (options.timeline) report.timeline = timeline(outcome.history);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - wall_start;
   report.wall_s = wall.count();
