@@ -10,6 +10,8 @@
 #include <string>
 
 #include "ir/builder.h"
+#include "ir/print.h"
+#include "ir/unfold.h"
 #include "ir/verify.h"
 
 namespace espalier {
@@ -151,6 +153,68 @@ TEST(Rounds, NeedNotBeWholePeriodsOfTheFold) {
   Program program = ring({.has_last = false});
   for (Fold::Turns& turns : program.fold.turns) turns.most.period *= 5;
   EXPECT_FALSE(with_one_round(program));
+}
+
+/// A round moves a unit of every rank's block, all the way around. `by_groups`: the ops of the
+/// first rank stand for those of all.
+Program gathering_ring(int rounds, bool by_groups, bool rests) {
+  const Contract contract{Collective::allgather, kRanks, 0, kRanks * rounds, false};
+  Builder builder("ring", contract, by_groups ? turned_by_blocks(contract, kRanks) : Fold{});
+  for (int round = 0; round < rounds; ++round) {
+    for (int step = 1; step < kRanks; ++step) {
+      for (int rank = 0; rank < (by_groups ? 1 : kRanks); ++rank) {
+        const int block = (rank + kRanks + 1 - step) % kRanks;
+        const std::int64_t unit = block * rounds + round;
+        const Slice held =
+            step == 1 ? builder.input(rank, round, 1) : builder.output(rank, unit, 1);
+        const int next = (rank + 1) % kRanks;
+        const Slice resting = builder.tmp(next, unit, 1);
+        if (rests) builder.copy(resting, held, {.lane = 1});
+        builder.copy(builder.output(next, unit, 1), rests ? resting : held);
+      }
+    }
+  }
+  return builder.finish();
+}
+
+TEST(Rounds, MayBePartsOfBlocks) {
+  for (const bool by_groups : {false, true}) {
+    for (const bool rests : {false, true}) {
+      SCOPED_TRACE(testing::Message() << by_groups << rests);
+      Program program = gathering_ring(5, by_groups, rests);
+      const auto rounds = find_rounds(program);
+      ASSERT_TRUE(rounds);
+      EXPECT_EQ(rounds->count, 5U);
+      EXPECT_EQ(rounds->units, 1U);
+      EXPECT_EQ(rounds->ops, program.ops.size() / 5);
+      EXPECT_FALSE(with_one_round(program));  // which would have shorter blocks
+
+      if (by_groups) {  // parts of blocks are moved as well
+        Program turned = program;
+        for (Fold::Turns& turns : turned.fold.turns) turns.most = {.period = 2, .step = 1};
+        EXPECT_FALSE(find_rounds(turned));
+      }
+      for (Op& op : program.ops) op.length = 2;  // of the next round
+      EXPECT_FALSE(find_rounds(program));
+    }
+  }
+}
+
+/// What an op of a program with fewer rounds is in one with more of them.
+TEST(Rounds, OpsFurtherOnAreThoseOfMoreRounds) {
+  const auto expect_same = [](const Program& few, const Program& all) {
+    const Rounds rounds = *find_rounds(few);
+    const OpId more = find_rounds(all)->count - rounds.count;
+    const std::int64_t longer = std::int64_t{more} * rounds.units;
+    for (OpId id = 0; id < few.ops.size(); ++id) {
+      const bool is_first = id < 2 * rounds.ops;  // and what comes after the others
+      const OpId on = is_first ? 0 : more;
+      const Program one = op_further_on(few, id, on * rounds.ops, on * rounds.units, longer);
+      EXPECT_EQ(to_string(one, 0), to_string(all, id + on * rounds.ops));
+    }
+  };
+  expect_same(ring({.is_folded = false}), ring({.rounds = 9, .is_folded = false}));
+  expect_same(gathering_ring(3, false, true), gathering_ring(8, false, true));
 }
 
 TEST(Rounds, MistakesOfOneAreFound) {
