@@ -69,10 +69,11 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
   Built built;
   const Cache::ProgramKey whole = cache_->program_key(query, machine, /*folds=*/false);
   bool is_whole = false;
-  const auto folded = [&](std::int64_t left_out) {
+  const FewRounds few = few_rounds(query, machine, made->choice);
+  auto of_group = build_rounds(few, *made, [&](std::int64_t left_out) {
     return build_folded(query, machine, left_out, *made);
-  };
-  if (auto of_group = build_rounds(query, machine, *made, folded)) {
+  });
+  if (of_group) {
     built = std::move(*of_group);
   } else if (auto of_groups = build_of_groups(query, machine, *made)) {
     built = std::move(*of_groups);
@@ -80,7 +81,10 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
     if (auto known = cache_->known_program(whole, asked_)) {
       return cache_->programs.insert_or_assign(key, std::move(known)).first->second;
     }
-    built = build_all(query, machine, *made);
+    const MakeProgram make = cache_->builder(machine, made->choice, asked_);
+    built = *build_rounds(few, *made, [&](std::int64_t left_out) {
+      return build_on(machine, made->choice, query, make, {.rounds_left_out = left_out});
+    });
     is_whole = true;
   }
   finish(*made, std::move(built), query, machine);
@@ -89,35 +93,28 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
   return cache_->programs.insert_or_assign(key, made).first->second;
 }
 
-/// As `build` does, which is told how many rounds to leave out: as many as may be counted in, or
-/// none. Nothing where it has nothing.
-std::optional<Built> Study::build_rounds(
-    const Query& query, const Machine& machine, Prepared& made,
-    const std::function<std::optional<Built>(std::int64_t left_out)>& build) {
-  if (cache_->may_leave_out_rounds(query)) {
-    const std::int64_t enough =
-        cache_->enough_rounds(cache_->program_key(query, machine, /*folds=*/false));
-    const std::int64_t left_out = rounds_to_leave_out(machine, made.choice, query, enough);
-    if (left_out > 0) {
-      std::optional<Built> built = build(left_out);
-      if (!built) return std::nullopt;
-      const auto rounds = built->program ? find_rounds(*built->program) : std::nullopt;
-      // Those that the algorithm speaks of, and not parts of them.
-      if (rounds && rounds->count >= enough && rounds->count <= enough + kMultipleOfRounds) {
-        made.rounds_left_out = left_out;
-        return built;
-      }
-    }
-  }
-  return build(0);
+Study::FewRounds Study::few_rounds(const Query& query, const Machine& machine,
+                                   const AlgorithmChoice& choice) const {
+  if (!cache_->may_leave_out_rounds(query)) return {};
+  const std::int64_t enough =
+      cache_->enough_rounds(cache_->program_key(query, machine, /*folds=*/false));
+  return {enough, rounds_to_leave_out(machine, choice, query, enough)};
 }
 
-/// The ops of all ranks.
-Built Study::build_all(const Query& query, const Machine& machine, Prepared& made) {
-  const MakeProgram make = cache_->builder(machine, made.choice, asked_);
-  return *build_rounds(query, machine, made, [&](std::int64_t left_out) {
-    return build_on(machine, made.choice, query, make, {.rounds_left_out = left_out});
-  });
+/// As `build` does, which is told how many rounds to leave out: those, or none where it turns out
+/// that other rounds come again.
+std::optional<Built> Study::build_rounds(const FewRounds& few, Prepared& made,
+                                         const BuildWithout& build) {
+  if (few.left_out == 0) return build(0);
+  std::optional<Built> built = build(few.left_out);
+  if (!built) return std::nullopt;
+  const auto rounds = built->program ? find_rounds(*built->program) : std::nullopt;
+  // Those that the algorithm speaks of, and not parts of them.
+  const bool are_those =
+      rounds && rounds->count >= few.enough && rounds->count <= few.enough + kMultipleOfRounds;
+  if (!are_those) return build(0);
+  made.rounds_left_out = few.left_out;
+  return built;
 }
 
 void Study::finish(Prepared& made, Built built, const Query& query, const Machine& machine) {

@@ -232,10 +232,16 @@ class Study {
   Machine make(const Query& query);
   /// Held by who uses it: preparing another may forget this one.
   std::shared_ptr<Prepared> prepare(const Query& query, Machine& machine);
-  std::optional<Built> build_rounds(
-      const Query& query, const Machine& machine, Prepared& made,
-      const std::function<std::optional<Built>(std::int64_t left_out)>& build);
-  Built build_all(const Query& query, const Machine& machine, Prepared& made);
+  /// How many of a program's rounds are built, and how many are left out.
+  struct FewRounds {
+    std::int64_t enough = 0;
+    std::int64_t left_out = 0;
+  };
+  FewRounds few_rounds(const Query& query, const Machine& machine,
+                       const AlgorithmChoice& choice) const;
+  using BuildWithout = std::function<std::optional<Built>(std::int64_t rounds_left_out)>;
+  std::optional<Built> build_rounds(const FewRounds& few, Prepared& made,
+                                    const BuildWithout& build);
   void finish(Prepared& made, Built built, const Query& query, const Machine& machine);
   std::optional<Built> build_folded(const Query& query, const Machine& machine,
                                     std::int64_t rounds_left_out, Prepared& made);
