@@ -22,7 +22,8 @@ void write_trace(const Console& console, const TraceOutput& output, const Trace&
   const std::string longest =
       trace.left_out > 0 ? fmt::format("the {} longest", trace.ops) : fmt::format("{}", trace.ops);
   const std::string rounds =
-      trace.counted_in > 0 ? fmt::format(", and {} as one slice a lane", trace.counted_rounds) : "";
+      trace.counted_in > 0 ? fmt::format(", as {} are a slice of each lane", trace.counted_rounds)
+                           : "";
   say(console, fmt::format("note: {} has {} of {} ops{}: --trace-ops 0 writes all",
                            output.path == "-" ? "the trace" : quote(output.path), longest,
                            trace.ops + trace.left_out + trace.counted_in, rounds));

@@ -141,7 +141,8 @@ std::optional<Rounds> find_rounds(const Program& program) {
   if (program.ops.size() < kMinRounds) return std::nullopt;
   auto found = find_repeated(program);
   if (!found) return std::nullopt;
-  const bool are_rounds = are_turned_alike(program, *found) && are_apart(program, *found);
+  const bool are_rounds = found->all_units() <= block_units(program.contract) &&
+                          are_turned_alike(program, *found) && are_apart(program, *found);
   return are_rounds ? found : std::nullopt;
 }
 

@@ -35,7 +35,7 @@ struct Rounds {
   }
 };
 
-/// Nothing where there are not at least three, where those of a folded program use scratch, or
+/// Nothing where there are not at least three, where a fold turns what they use in another way, or
 /// where ops wait for later ones.
 std::optional<Rounds> find_rounds(const Program& program);
 

@@ -3,21 +3,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/words.h"
 #include "ir/print.h"
 #include "ir/rounds.h"
 
 namespace espalier {
 
-std::optional<CountedIn> counted_in(const RunReport& report, const OpTiming& timing) {
-  const RepeatedRounds* const repeated = report.repeated();
-  if (repeated == nullptr || timing.op < repeated->begin || timing.op >= repeated->end) {
-    return std::nullopt;
+CountedOps::CountedOps(const Program& program, const RunReport& report)
+    : program_(program), repeated_(report.repeated()) {
+  for (const OpTiming& timing : report.timeline) {
+    if (!comes_again(timing)) continue;
+    const Op& op = program.ops[timing.op];
+    double& first_s = first_s_.try_emplace({op.at, op.lane}, timing.start_s).first->second;
+    first_s = std::min(first_s, timing.start_s);
   }
-  const double period_s = repeated->period_s[timing.op - repeated->begin];
-  const auto times = static_cast<double>(repeated->times);
-  return CountedIn{timing.start_s + period_s, timing.end_s + times * period_s,
-                   times * (timing.end_s - timing.start_s), repeated->times};
+}
+
+bool CountedOps::comes_again(const OpTiming& timing) const {
+  return repeated_ != nullptr && timing.op >= repeated_->begin && timing.op < repeated_->end;
+}
+
+std::optional<CountedIn> CountedOps::of(const OpTiming& timing) const {
+  if (!comes_again(timing)) return std::nullopt;
+  const Op& op = program_.ops[timing.op];
+  const double period_s = repeated_->period_s[timing.op - repeated_->begin];
+  const auto times = static_cast<double>(repeated_->times);
+  const double start_s = first_s_.at({op.at, op.lane}) + period_s;
+  return CountedIn{start_s, start_s + times * period_s, times * (timing.end_s - timing.start_s),
+                   repeated_->times};
 }
 
 std::string counted_rounds(const RepeatedRounds& repeated) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "ir/program.h"
 #include "run/report.h"
@@ -12,15 +14,32 @@
 
 namespace espalier {
 
-/// All the times that an op was counted in, one after the other.
+/// All the times that an op was counted in: between when its lane begins the first of these rounds,
+/// and when it is done with the last.
 struct CountedIn {
-  double start_s = 0;  ///< of the first
-  double end_s = 0;    ///< of the last
-  double busy_s = 0;   ///< of all
+  double start_s = 0;
+  double end_s = 0;
+  double busy_s = 0;  ///< it keeps its lane so long, all times together
   std::int64_t times = 0;
 };
-/// Nothing where the op is none of those that come again.
-std::optional<CountedIn> counted_in(const RunReport& report, const OpTiming& timing);
+
+/// What was counted in of a run that kept its timeline.
+class CountedOps {
+ public:
+  /// Refers to its arguments.
+  CountedOps(const Program& program, const RunReport& report);
+
+  /// Nothing where the op is none of those that come again.
+  std::optional<CountedIn> of(const OpTiming& timing) const;
+
+ private:
+  using Lane = std::pair<PlaceId, int>;
+  bool comes_again(const OpTiming& timing) const;
+
+  const Program& program_;
+  const RepeatedRounds* const repeated_;
+  std::map<Lane, double> first_s_;  ///< when its ops that come again begin
+};
 
 /// "4082 rounds like the one before". \pre there are such
 std::string counted_rounds(const RepeatedRounds& repeated);

@@ -79,9 +79,11 @@ class TraceText {
   void name_thread(Track track, const std::string& name) { add_name("thread_name", track, name); }
 
   Trace finish() {
-    Json other = {{"ops", trace_.ops}, {"shorter_ops_left_out", trace_.left_out}};
-    if (trace_.counted_in > 0) other["ops_counted_in"] = trace_.counted_in;
-    trace_.json += fmt::format("\n], \"otherData\": {}}}\n", other.dump());
+    const std::string counted_in =
+        trace_.counted_in > 0 ? fmt::format(", \"ops_counted_in\": {}", trace_.counted_in) : "";
+    trace_.json +=
+        fmt::format("\n], \"otherData\": {{\"ops\": {}, \"shorter_ops_left_out\": {}{}}}}}\n",
+                    trace_.ops, trace_.left_out, counted_in);
     return std::move(trace_);
   }
 
@@ -91,20 +93,17 @@ class TraceText {
   void add_counted_in(const Program& program, const RunReport& report, const TrackOf& track_of) {
     struct Slice {
       Track track;
-      double start_s = 0;
-      double end_s = 0;
+      CountedIn when;
       std::size_t ops = 0;
     };
     std::map<std::pair<PlaceId, int>, Slice> slices;
+    const CountedOps counted(program, report);
     for (const OpTiming& timing : report.timeline) {
-      const auto counted = counted_in(report, timing);
-      if (!counted) continue;
+      const auto when = counted.of(timing);
+      if (!when) continue;
       const Op& op = program.ops[timing.op];
-      const Slice first{track_of(op), counted->start_s, counted->end_s};
-      Slice& slice = slices.try_emplace({op.at, op.lane}, first).first->second;
-      slice.start_s = std::min(slice.start_s, counted->start_s);
-      slice.end_s = std::max(slice.end_s, counted->end_s);
-      slice.ops += static_cast<std::size_t>(counted->times);
+      Slice& slice = slices.try_emplace({op.at, op.lane}, Slice{track_of(op), *when}).first->second;
+      slice.ops += static_cast<std::size_t>(when->times);
     }
     trace_.counted_rounds = counted_rounds(*report.repeated());
     for (const auto& [lane, slice] : slices) {
@@ -114,8 +113,8 @@ class TraceText {
            {"ph", "X"},
            {"pid", slice.track.process},
            {"tid", slice.track.thread},
-           {"ts", rounded(slice.start_s * 1e6)},
-           {"dur", rounded((slice.end_s - slice.start_s) * 1e6)},
+           {"ts", rounded(slice.when.start_s * 1e6)},
+           {"dur", rounded((slice.when.end_s - slice.when.start_s) * 1e6)},
            {"args", {{"ops", slice.ops}}}});
     }
   }

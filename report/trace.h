@@ -17,6 +17,7 @@ namespace espalier {
 using OpName = std::function<std::string(OpId)>;
 
 /// A timeline as text, with at most so many ops: the longest, and of equally long ones the first.
+/// Rounds that were counted in are a slice of each lane besides.
 struct Trace {
   std::string json;
   std::size_t ops = 0;              ///< in it

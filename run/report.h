@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,16 +47,16 @@ struct RepeatedRounds {
   /// ops and units further on.
   struct Like {
     OpId simulated = 0;
-    std::int64_t again = 0;
+    OpId again = 0;
     OpId ops_on = 0;
     std::uint32_t units_on = 0;
   };
   Like like(OpId number) const {
-    if (number < end) return {number, 0, 0, 0};
-    const std::int64_t again = std::min<std::int64_t>((number - end) / ops() + 1, times);
+    if (number < end) return {number};
     const bool is_left_out = number - end < left_out();
-    const OpId ops_on = is_left_out ? static_cast<OpId>(again) * ops() : left_out();
-    return {number - ops_on, again, ops_on, static_cast<std::uint32_t>(again) * units};
+    const OpId again = is_left_out ? (number - end) / ops() + 1 : static_cast<OpId>(times);
+    const OpId ops_on = again * ops();
+    return {number - ops_on, again, ops_on, again * units};
   }
   /// By how much all rounds make a block, or the message, longer.
   std::int64_t units_longer() const { return times * units; }

@@ -225,13 +225,18 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
   return built;
 }
 
+bool may_leave_out_rounds(const Query& query) {
+  return !query.all_rounds && query.chunk_bytes.value_or(0) == 0 &&
+         query.run.engine != SimEngine::simgrid;
+}
+
 std::int64_t rounds_to_leave_out(const Machine& machine, const AlgorithmChoice& choice,
                                  const Query& query, std::int64_t enough) {
   constexpr std::int64_t kManyTimes = 3;
   const BuildRequest request = request_for(query, machine);
   if (choice.algorithm->rounds == nullptr || unsupported(choice, request)) return 0;
   const std::int64_t all = rounds(choice, request);
-  return all < kManyTimes * enough ? 0 : (all - enough) / kMultipleOfRounds * kMultipleOfRounds;
+  return all / kManyTimes < enough ? 0 : (all - enough) / kMultipleOfRounds * kMultipleOfRounds;
 }
 
 Forest plan_in_time(const AlgorithmChoice& choice, const BuildRequest& request) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,8 +84,12 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
 
 /// So many rounds alike mostly tell how all go on.
 inline constexpr std::int64_t kFirstRounds = 16;
+inline constexpr std::int64_t kAllRounds = std::numeric_limits<std::int64_t>::max();
 /// What is left out is a multiple of these: after 2, 3, 4 or 6 rounds, too, all may repeat itself.
 inline constexpr std::int64_t kMultipleOfRounds = 12;
+
+/// Whether a simulation may have only some of a program's rounds, as far as the question goes.
+bool may_leave_out_rounds(const Query& query);
 
 /// How many of a program's rounds alike (Algorithm::rounds) to leave out so that `enough` of them
 /// are built (RunOptions::more_rounds); 0 where it has not many more.

@@ -103,7 +103,7 @@ double Forecasts::ops(const Query& query, const AlgorithmChoice& choice) {
   try {
     const Machine& machine = study_.machine(query);
     BuildRequest request = request_for(query, machine);
-    if (!query.all_rounds) {
+    if (may_leave_out_rounds(query)) {
       request.rounds_left_out = rounds_to_leave_out(machine, choice, query, kFirstRounds);
     }
     const bool is_known = !unsupported(choice, request);

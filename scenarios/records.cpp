@@ -53,6 +53,7 @@ auto members(Is<TimeBound> auto& bound) {
   auto& [call_s, wire, protocol, ends_s, way_s, certificate] = bound;
   return std::tie(call_s, wire, protocol, ends_s, way_s, certificate);
 }
+// Rounds that come again belong to timelines.
 auto members(Is<SimulatedPart> auto& simulated) {
   auto& [engine, end, work, stuck, back_to_back_s, together_s, alike_lanes, blocks, busiest_s,
          busiest_link_s, links, critical_path, critical_steps, repeated] = simulated;

@@ -109,10 +109,16 @@ std::optional<Built> Study::build_rounds(const FewRounds& few, Prepared& made,
   std::optional<Built> built = build(few.left_out);
   if (!built) return std::nullopt;
   const auto rounds = built->program ? find_rounds(*built->program) : std::nullopt;
-  // Those that the algorithm speaks of, and not parts of them.
-  const bool are_those =
-      rounds && rounds->count >= few.enough && rounds->count <= few.enough + kMultipleOfRounds;
-  if (!are_those) return build(0);
+  // Those that the algorithm speaks of, and not parts of them. Of groups that share ranks all are
+  // simulated.
+  const bool are_those = rounds && rounds->count >= few.enough &&
+                         rounds->count <= few.enough + kMultipleOfRounds &&
+                         !built->program->fold.shares_ranks();
+  if (!are_those) {
+    made.rotation = nullptr;
+    made.may_be_cut = true;
+    return build(0);
+  }
   made.rounds_left_out = few.left_out;
   return built;
 }

@@ -48,8 +48,8 @@ struct Query {
   /// more_rounds). True for who needs the program with all its ops.
   bool all_rounds = false;
   /// For who asks for times alone: programs of few ranks may be folded as well (see
-  /// kMinFoldedRanks), and of lanes that behave alike one may be simulated in place of all. The
-  /// links reported are then some of those that carry the same, and there is no critical path.
+  /// kMinFoldedRanks), and of lanes that behave alike one may be simulated in place of all. There
+  /// are no links then and no critical path; links, where a timeline is kept.
   bool only_times = false;
   LaunchMode launch = LaunchMode::per_gpu;  ///< how a benchmark would make calls of it
   int library_version = 0;                  ///< see `library_version`; 0: the newest

@@ -260,10 +260,8 @@ struct Study::Cache {
     return may_fold(query) && (query.only_times || machine.ranks() >= kMinFoldedRanks);
   }
 
-  /// Rounds of programs that go through messages round by round.
   bool may_leave_out_rounds(const Query& query) const {
-    return is_simulated && !query.all_rounds && query.chunk_bytes.value_or(0) == 0 &&
-           query.run.engine != SimEngine::simgrid;
+    return is_simulated && espalier::may_leave_out_rounds(query);
   }
 
   /// `folds`: of the program that is folded where that is possible; else with all ops.
@@ -295,13 +293,16 @@ struct Study::Cache {
     return known == rounds_built.end() ? kFirstRounds : known->second;
   }
   /// They are too few to see how they go on: the program has more of them when it is prepared anew.
+  /// Those that have not settled by then seldom do.
   void build_more_rounds(const Query& query, const Machine& machine) {
     constexpr std::int64_t kTimes = 4;
+    constexpr std::int64_t kMostRounds = 256;
     const ProgramKey whole = program_key(query, machine, /*folds=*/false);
     std::erase_if(programs, [&](const auto& known) {  // however ranks begin
       return known.second->rounds_left_out > 0 && is_same_but_for_folds(known.first, whole);
     });
-    rounds_built.insert_or_assign(whole, kTimes * enough_rounds(whole));
+    const std::int64_t built = enough_rounds(whole);
+    rounds_built.insert_or_assign(whole, built < kMostRounds ? kTimes * built : kAllRounds);
   }
 
   static bool is_same_but_for_folds(ProgramKey a, const ProgramKey& b) {

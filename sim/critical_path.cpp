@@ -72,8 +72,13 @@ class PathText {
     const bool is_folded = program_.fold.is_folded();
     const PlaceId at = is_folded ? program_.fold.rank_moved(op.at, named.group) : op.at;
     const std::string place = place_name(program_, at);
+    const Op& before = program_.ops[this->named(cause, 0).op];
+    // What takes data out of a FIFO gives its steps back to who sent them.
+    if (!is_folded && before.at != op.at) {
+      return "steps that op " + std::to_string(cause + waiting.ops_on) + " gave back";
+    }
     // Lanes may share blocks.
-    if (program_.ops[this->named(cause, 0).op].lane != op.lane) return "a block of " + place;
+    if (before.lane != op.lane) return "a block of " + place;
     const int lane =
         names_.all_groups() ? program_.fold.lane_moved(op.at, op.lane, named.group) : op.lane;
     return "lane " + std::to_string(lane) + " of " + place;

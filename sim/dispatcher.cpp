@@ -211,8 +211,10 @@ void Dispatcher::end_hold(OpId id) {
   shared_.free(id, now);
   if (fifos_) {
     for (const OpId freed : fifos_->end(id)) {
-      set_ready(freed, std::max(ready(freed), now));
-      note_cause(freed, id, group_of(program_.fold, program_.ops[freed].dst));
+      if (!(now < ready(freed))) {  // else what it reads lands later than that
+        set_ready(freed, now);
+        note_cause(freed, id, group_of(program_.fold, program_.ops[freed].dst));
+      }
       ready_.push_back(freed);
     }
   }

@@ -153,7 +153,8 @@ class SteadySearch {
     find_teams();
     find_what_is_under_way();
     OpId from = std::max(first_round_again(rounds), settled_ + rounds);
-    // What let the ops start that come again does so every time: not where rounds begin.
+    // What let the first of these ops start may have happened before all came to repeat itself,
+    // such as the beginning: those of a period later are let start in the same way each time.
     if (of_.options.details) from += rounds;
     if (from >= rounds_.count - 1 || !is_over_before(from)) return std::nullopt;
     const bool is_apart =
@@ -382,8 +383,9 @@ RepeatedRounds repeated(const Simulation& of, const LanesOfRounds& lanes,
   return again;
 }
 
-/// Ops of all rounds have numbers, too.
+/// Where they are named, ops of all rounds have numbers.
 bool can_be_numbered(const Simulation& of) {
+  if (!of.options.details) return true;
   const double more = static_cast<double>(of.options.more_rounds) * of.names.rounds().ops;
   return static_cast<double>(of.program.ops.size()) + more < std::numeric_limits<OpId>::max();
 }

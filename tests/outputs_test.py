@@ -6,6 +6,7 @@ under one key; every --csv is a table with the columns that it always had.
     outputs_test.py ESPALIER [TEST...]
 """
 
+import base64
 import csv
 import gzip
 import io
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 import json_schema
 
@@ -163,6 +165,15 @@ class Outputs(unittest.TestCase):
                 document = self.check_document(found[1].replace("MASKED", "0"))
                 seen.add(document["schema"])
         self.assertGreater(len(seen), 4)
+
+    def test_pages_hold_what_their_schema_says(self):
+        for words in (["--topology", "ring:n=3", "--algorithm", "ring"],
+                      ["--topology", "dgx2", "--collective", "broadcast", "--algorithm", "nccl", "--size", "8GiB"]):
+            packed = re.search(r'(?<=id="data">)[^<]*', run(["sim", *words, "--html", "-"])).group(0)
+            document = json.loads(zlib.decompress(base64.b64decode(packed)))
+            self.assertEqual(document["schema"], "espalier.page/1")
+            self.assertEqual(json_schema.document_problems(document), [])
+            self.assertEqual("counted_in" in document["runs"][0], "dgx2" in words)
 
 
 if __name__ == "__main__":

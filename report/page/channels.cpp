@@ -88,10 +88,11 @@ void load_in_time(const Program& program, const RunReport& report, int bins, Cha
   if (report.time_s <= 0) return;
   const double bin_s = report.time_s / bins;
   std::vector<double> units;  // by channel: what ops put on it
+  const CountedOps rounds(program, report);
   for (const OpTiming& timing : report.timeline) {
     const Op& op = program.ops[timing.op];
     const std::vector<int>& crossed = channels.of(op);
-    const auto more = counted_in(report, timing);
+    const auto more = rounds.of(timing);
     const std::int64_t times = 1 + (more ? more->times : 0);
     for (std::size_t i = 0; i < crossed.size(); ++i) {
       Channel& channel = channels.at(crossed[i]);

@@ -45,13 +45,14 @@ Rows::Rows(const PagedRun& run) : run_(run) {
   };
   std::map<Lane, Use> uses;
   const std::set<OpId> critical = critical_ops(report);
+  const CountedOps counted(program, report);
   for (const OpTiming& timing : timeline) {
     const Op& op = program.ops[timing.op];
     Use& use = uses[{op.at, by_place_ ? 0 : int{op.lane}}];
     use.is_critical |= critical.contains(report.number(timing.op));
     use.busy_s += timing.end_s - timing.start_s;
     ++use.ops;
-    if (const auto more = counted_in(report, timing)) {
+    if (const auto more = counted.of(timing)) {
       use.busy_s += more->busy_s;
       use.ops += static_cast<std::size_t>(more->times);
     }
@@ -97,12 +98,13 @@ std::vector<std::vector<double>> Rows::busy_shares(int bins) const {
       share = std::min(1.0, share + part * std::max(0.0, inside_s) / each_s);
     }
   };
+  const CountedOps counted(*run_.outcome.program, report);
   for (const OpTiming& timing : report.timeline) {
     const int row = of(run_.outcome.program->ops[timing.op]);
     if (row < 0) continue;
     std::vector<double>& of_row = shares[static_cast<std::size_t>(row)];
     add(of_row, timing.start_s, timing.end_s, 1);
-    const auto more = counted_in(report, timing);
+    const auto more = counted.of(timing);
     if (!more || more->end_s <= more->start_s) continue;
     add(of_row, more->start_s, more->end_s, more->busy_s / (more->end_s - more->start_s));
   }

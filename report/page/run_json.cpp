@@ -151,7 +151,7 @@ Json run_json(const PagedRun& run, const PageDetail& detail, DrawnMachines& mach
   json["rows_in_all"] = rows.in_all();
   json["ops_in_rows"] = rows.ops();
   json["critical"] = critical_json(report);
-  json["counted_in"] = report.repeated() == nullptr ? "" : counted_rounds(*report.repeated());
+  if (report.repeated() != nullptr) json["counted_in"] = counted_rounds(*report.repeated());
   if (run.machine == nullptr) {
     json["machine"] = nullptr;
     json["ops"] = ops_json(run, detail, rows, nullptr, {});

@@ -200,6 +200,16 @@ TEST(Rounds, MayBePartsOfBlocks) {
   }
 }
 
+/// What comes again from block to block goes on beyond the last one.
+TEST(Rounds, AreNoWholeBlocks) {
+  const Contract contract{Collective::allgather, kRanks, 0, kRanks * 4, false};
+  Builder builder("blocks", contract, turned_by_blocks(contract, kRanks));
+  for (int block = 1; block < kRanks; ++block) {
+    builder.copy(builder.output(0, 4 * block, 4), builder.output(1, 4 * block, 4));
+  }
+  EXPECT_FALSE(find_rounds(builder.finish()));
+}
+
 /// What an op of a program with fewer rounds is in one with more of them.
 TEST(Rounds, OpsFurtherOnAreThoseOfMoreRounds) {
   const auto expect_same = [](const Program& few, const Program& all) {

@@ -156,6 +156,37 @@ TEST(SteadyRounds, AreCountedInWithAllDetails) {
                        3);
 }
 
+/// Of groups of ranks that behave alike, the path goes from group to group.
+TEST(SteadyRounds, OfGroupsHaveThePathOfAllRounds) {
+  const auto path_of = [](bool all_rounds) {
+    Simulator simulator;
+    Study study(simulator, &simulator);
+    Query query =
+        with(question("dgx-a100:nodes=4", Collective::reducescatter, "kernel"), "nccl", 96 * kGiB);
+    query.judge = false;
+    query.all_rounds = all_rounds;
+    const Outcome outcome = study.ask(query);
+    EXPECT_TRUE(outcome.program->fold.is_folded());
+    EXPECT_EQ(outcome.report.repeated() == nullptr, all_rounds);
+    return outcome.report;
+  };
+  const RunReport few = path_of(false);
+  const RunReport all = path_of(true);
+  expect_same_details(few, all);
+  const std::vector<CriticalStep>& steps = few.simulated->critical_path;
+  const std::vector<CriticalStep>& known = all.simulated->critical_path;
+  ASSERT_EQ(steps.size(), known.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "step " << i);
+    EXPECT_EQ(steps[i].op, known[i].op);
+    EXPECT_EQ(steps[i].what, known[i].what);
+    EXPECT_EQ(steps[i].waited_for, known[i].waited_for);
+    EXPECT_NEAR(steps[i].start_s, known[i].start_s, 1e-9 * all.time_s);
+    EXPECT_NEAR(steps[i].end_s, known[i].end_s, 1e-9 * all.time_s);
+    if (HasFailure()) return;
+  }
+}
+
 /// Processes that are launched one after the other begin a call one after the other.
 TEST(SteadyRounds, OfRanksThatBeginOneAfterTheOtherAreCountedIn) {
   expect_same_and_less({.topology = "dgx1-v100",

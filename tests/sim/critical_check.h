@@ -14,6 +14,20 @@
 
 namespace espalier {
 
+/// Whether an op waits for another one's data: it says so, or reads or overwrites them.
+inline bool uses_result(const Program& program, const Op& op, OpId other) {
+  bool uses = std::ranges::count(program.dependencies_of(op), other) > 0;
+  const Op& writer = program.ops[other];
+  for_each_destination(program, writer, [&](const Operand& result) {
+    const auto touches = [&](const Operand& one) {
+      uses = uses || overlap(slice(result, writer.length), slice(one, op.length));
+    };
+    std::ranges::for_each(program.sources_of(op), touches);
+    for_each_destination(program, op, touches);
+  });
+  return uses;
+}
+
 /// The critical path of one simulation is one of another, which kept the timeline of all ops of
 /// `program`: every step begins when the op before it ends, when its result is there or, where it
 /// waits for steps of a FIFO, in between, and the last one ends with the run. Of paths that take
@@ -45,6 +59,7 @@ inline void expect_is_critical(const RunReport& found, const Program& program,
       EXPECT_TRUE(is_same(step.start_s, std::clamp(step.start_s, before.end_s, seen_s)));
       if (is_data) {
         EXPECT_EQ(step.waited_for, "data of op " + std::to_string(steps[i - 1].op));
+        EXPECT_TRUE(uses_result(program, program.ops[step.op], steps[i - 1].op));
       }
     }
     if (testing::Test::HasFailure()) return;
