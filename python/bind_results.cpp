@@ -193,9 +193,7 @@ void bind_results(py::module_& module) {
       .def(
           "trace", &write_trace, py::arg("path"), py::kw_only(), py::arg("ops") = 50'000,
           "Writes the timeline of a simulation for ui.perfetto.dev, with the longest so many `ops` "
-          "(0: all), compressed where the name ends in .gz. Returns how many ops are left out, "
-          "those "
-          "of rounds that repeat themselves included.")
+          "(0: all), compressed where the name ends in .gz. Returns how many are not in it.")
       .def(py::pickle([](Of one) { return state_of(one); },
                       [](const py::tuple& state) { return result_from(state); }))
       .def("__repr__", description_of);
