@@ -44,7 +44,8 @@ bool is_again(const Program& program, OpId id, OpId ops, std::uint32_t units) {
          std::ranges::equal(groups_of(a), groups_of(b));
 }
 
-/// Whether a fold turns each round of a buffer within itself, or with whole blocks.
+/// Whether a fold turns each round of a buffer within itself, or with whole blocks. Scratch may be
+/// turned in another way than the rest: of it, nothing is known but that of whole blocks.
 bool is_turned_alike(const Program& program, const Rounds& rounds, Buffer buffer) {
   const Fold& fold = program.fold;
   const Fold::Turns& turns = fold.turns[static_cast<std::size_t>(buffer)];

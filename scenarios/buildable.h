@@ -84,6 +84,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
 
 /// So many rounds alike mostly tell how all go on.
 inline constexpr std::int64_t kFirstRounds = 16;
+/// However many there are: then none is left out.
 inline constexpr std::int64_t kAllRounds = std::numeric_limits<std::int64_t>::max();
 /// What is left out is a multiple of these: after 2, 3, 4 or 6 rounds, too, all may repeat itself.
 inline constexpr std::int64_t kMultipleOfRounds = 12;

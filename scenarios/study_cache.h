@@ -293,7 +293,7 @@ struct Study::Cache {
     return known == rounds_built.end() ? kFirstRounds : known->second;
   }
   /// They are too few to see how they go on: the program has more of them when it is prepared anew.
-  /// Those that have not settled by then seldom do.
+  /// From `kMostRounds` on it has them all: what has not settled by then seldom does.
   void build_more_rounds(const Query& query, const Machine& machine) {
     constexpr std::int64_t kTimes = 4;
     constexpr std::int64_t kMostRounds = 256;
