@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <unordered_map>
+
+#include "core/hash.h"
+#include "core/hash_numbers.h"
 
 namespace espalier {
 namespace {
@@ -73,7 +75,11 @@ bool LinkGraph::forwards(Net net, NodeId node) const {
 PathTree::PathTree(const LinkGraph& graph, Net net, NodeId source) {
   // Breadth first. An end of hop count h is final once all ends of h - 1 hops were expanded, which
   // is before it is expanded itself; until then a wider path of the same length replaces it.
-  std::unordered_map<NodeId, std::size_t> found{{source, 0}};
+  HashNumbers found;  // numbers by node: those of its end
+  const auto number_of = [&](NodeId node) {
+    return found.number(mix64(static_cast<std::uint64_t>(node)));
+  };
+  number_of(source);
   ends_.push_back({source, 0, -1, std::numeric_limits<double>::infinity(), {}});
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const End from = ends_[i];
@@ -81,10 +87,10 @@ PathTree::PathTree(const LinkGraph& graph, Net net, NodeId source) {
     for (const LinkGraph::Edge& edge : graph.edges(net, from.node)) {
       const End end{edge.to, from.hops + 1, static_cast<int>(i),
                     std::min(from.gbps, graph.capacity_gbps(edge.hop.link)), edge.hop};
-      const auto [at, is_new] = found.emplace(edge.to, ends_.size());
-      if (is_new) {
+      const std::uint32_t number = number_of(edge.to);
+      if (number == ends_.size()) {
         ends_.push_back(end);
-      } else if (End& old = ends_[at->second]; old.hops == end.hops && old.gbps < end.gbps) {
+      } else if (End& old = ends_[number]; old.hops == end.hops && old.gbps < end.gbps) {
         old = end;
       }
     }

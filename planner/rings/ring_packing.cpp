@@ -2,6 +2,10 @@
 #include "planner/rings/ring_packing.h"
 
 #include <algorithm>
+#include <bit>
+#include <boost/container/static_vector.hpp>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -36,6 +40,10 @@ class RingPacker {
   const std::vector<Ring>& rings() const { return rings_; }
 
  private:
+  using Ranks = boost::container::static_vector<int, kMaxRingRanks>;
+
+  bool is_used(int rank) const { return (used_ >> rank & 1U) != 0; }
+
   int& free(int a, int b) {
     return free_[static_cast<std::size_t>(a) * static_cast<std::size_t>(n_) +
                  static_cast<std::size_t>(b)];
@@ -51,11 +59,10 @@ class RingPacker {
     if (!every_rank_has_links_left()) return false;
     // A frame of its own, because the ring before is put back when this one can't be laid.
     Ring outer = std::exchange(ring_, Ring{{0}, {}});
-    std::vector<bool> outer_used = std::exchange(used_, std::vector<bool>(n_, false));
-    used_[0] = true;
+    const std::uint32_t outer_used = std::exchange(used_, 1U);  // rank 0
     const bool laid = extend();
     ring_ = std::move(outer);
-    used_ = std::move(outer_used);
+    used_ = outer_used;
     return laid;
   }
 
@@ -74,11 +81,11 @@ class RingPacker {
     const int last = ring_.order.back();
     if (static_cast<int>(ring_.order.size()) == n_) return close(last);
     for (const int next : candidates(last)) {
-      used_[static_cast<std::size_t>(next)] = true;
+      used_ ^= 1U << next;
       ring_.order.push_back(next);
       if (hop(last, next, [&] { return extend(); })) return true;
       ring_.order.pop_back();
-      used_[static_cast<std::size_t>(next)] = false;
+      used_ ^= 1U << next;
     }
     return false;
   }
@@ -101,22 +108,24 @@ class RingPacker {
 
   /// Unused ranks, those with the fewest links to other unused ones first where the search is a
   /// heuristic: they would be hard to reach later.
-  std::vector<int> candidates(int last) {
-    std::vector<std::pair<int, int>> found;
+  Ranks candidates(int last) {
+    Ranks order;
+    if (n_ <= kExactRingRanks) {
+      for (int next = 0; next < n_; ++next) {
+        if (!is_used(next)) order.push_back(next);
+      }
+      return order;
+    }
+    boost::container::static_vector<std::pair<int, int>, kMaxRingRanks> found;
     for (int distance = 1; distance < n_; ++distance) {
       const int next = (last + distance) % n_;
-      if (used_[static_cast<std::size_t>(next)]) continue;
+      if (is_used(next)) continue;
       int onward = 0;
-      if (n_ > kExactRingRanks) {
-        for (int b = 0; b < n_; ++b) onward += !used_[static_cast<std::size_t>(b)] && free(next, b);
-      }
-      found.emplace_back(onward, n_ > kExactRingRanks ? distance : next);
+      for (int b = 0; b < n_; ++b) onward += !is_used(b) && free(next, b) != 0 ? 1 : 0;
+      found.emplace_back(onward, distance);
     }
     std::sort(found.begin(), found.end());
-    std::vector<int> order;
-    for (const auto& [onward, key] : found) {
-      order.push_back(n_ > kExactRingRanks ? (last + key) % n_ : key);
-    }
+    for (const auto& [onward, distance] : found) order.push_back((last + distance) % n_);
     return order;
   }
 
@@ -137,7 +146,7 @@ class RingPacker {
   }
 
   template <typename Then>
-  bool step(const std::vector<std::pair<int, int>>& parts, int relay, Then then) {
+  bool step(std::initializer_list<std::pair<int, int>> parts, int relay, Then then) {
     for (const auto& [from, to] : parts) use(from, to, 1);
     ring_.relays.push_back(relay);
     if (then()) return true;
@@ -149,9 +158,9 @@ class RingPacker {
   const FabricLinks& links_;
   const RingRules rules_;
   const int n_;
-  std::vector<int> free_;  ///< units left from rank to rank
-  Ring ring_;              ///< in the making
-  std::vector<bool> used_;
+  std::vector<int> free_;   ///< units left from rank to rank
+  Ring ring_;               ///< in the making
+  std::uint32_t used_ = 0;  ///< a bit for each rank on it
   std::vector<Ring> rings_;
   int wanted_ = 0;
   int relays_left_ = 0;
@@ -164,20 +173,24 @@ int max_rings(const FabricLinks& links, const RingRules& rules) {
   const int per_ring = rules.both_ways ? 2 : 1;
   int maximum = std::numeric_limits<int>::max();
   int total = 0;
+  std::vector<int> degrees;
   for (int rank = 0; rank < n; ++rank) {
-    maximum = std::min(maximum, links.degree(rank) / per_ring);
-    total += links.degree(rank);
+    degrees.push_back(links.degree(rank));
+    maximum = std::min(maximum, degrees.back() / per_ring);
+    total += degrees.back();
   }
   maximum = std::min(maximum, total / per_ring / n);
   if (n > kExactRingRanks) return maximum;
+  std::vector<int> crossing(std::size_t{1} << n, 0);  // by set of ranks: units out of it
   for (unsigned set = 1; set + 1 < 1U << n; ++set) {
-    int crossing = 0;
-    for (int a = 0; a < n; ++a) {
-      for (int b = 0; b < n; ++b) {
-        if ((set >> a & 1U) != 0 && (set >> b & 1U) == 0) crossing += links.units(a, b);
-      }
+    const int first = std::countr_zero(set);
+    const unsigned others = set & (set - 1);
+    int among = 0;
+    for (int other = first + 1; other < n; ++other) {
+      if ((others >> other & 1U) != 0) among += links.units(first, other);
     }
-    maximum = std::min(maximum, crossing / per_ring);
+    crossing[set] = crossing[others] + degrees[static_cast<std::size_t>(first)] - 2 * among;
+    maximum = std::min(maximum, crossing[set] / per_ring);
   }
   return maximum;
 }
