@@ -164,7 +164,9 @@ std::shared_ptr<const KnownKinds> KindsOfProgram::find(const KindsKey& key,
 
 std::shared_ptr<const KnownKinds> KindsOfProgram::add(KnownKinds known) {
   if (known_.size() == kMaxKnown) known_.pop_back();
-  return known_.emplace_front(std::make_shared<const KnownKinds>(std::move(known)));
+  const auto kept = std::make_shared<KnownKinds>(std::move(known));
+  if (kept->one) kept->graph.emplace(kept->one->program, kept->one->awaits_result);
+  return known_.emplace_front(kept);
 }
 
 KindsOnMachine* KindsOfProgram::on_machine_of(const Simulation& of) {

@@ -19,6 +19,7 @@
 #include "sim/machine_resources.h"
 #include "sim/one_of_alike.h"
 #include "sim/op_flows.h"
+#include "sim/op_graph.h"
 #include "sim/op_shapes.h"
 #include "sim/simulation.h"
 
@@ -37,6 +38,7 @@ struct KnownKinds {
   AwaitedOps::Outlasting outlasting;
   std::optional<OneOfAlike> one;    ///< nothing: few are alike
   std::optional<AlikeSpans> spans;  ///< likewise
+  std::optional<OpGraph> graph;     ///< likewise; of that program, which stays where it is
 };
 
 /// A machine as a simulation has found it, on which kinds hold for messages of any size: only the

@@ -28,6 +28,8 @@ class Lockstep {
   /// Refers to `program`. `units`: what a lane reads of each peer in this way; 0: nothing.
   Lockstep(const Program& program, double units, double bytes_per_unit, MachineResources& machine);
 
+  /// Whether no op loses anything.
+  bool is_none() const { return reads_.empty(); }
   /// Of an op of the program.
   double seconds(const Op& op) const {
     return op.src_count < 2 || reads_.empty() ? 0 : seconds(of(op), op, units_, bytes_per_unit_);

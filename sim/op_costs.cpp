@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/lane_numbers.h"
+#include "sim/text_findings.h"
 
 namespace espalier {
 namespace {
@@ -21,9 +22,10 @@ bool goes_on(const Operand& after, const Operand& before, std::uint32_t length) 
          after.begin == before.begin + length;
 }
 
-/// By op, how many of its lane go over links up to it; 0: it does not.
-std::vector<int> ops_over_links(const Program& program) {
-  std::vector<int> passed_by(program.ops.size());
+}  // namespace
+
+OpsOverLinks ops_over_links(const Program& program) {
+  OpsOverLinks passed_by(program.ops.size());
   LaneNumbers lanes;
   std::vector<int> passed;  // by lane
   for (std::size_t id = 0; id < program.ops.size(); ++id) {
@@ -38,10 +40,8 @@ std::vector<int> ops_over_links(const Program& program) {
   return passed_by;
 }
 
-}  // namespace
-
 OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
-                 double message_bytes, MachineResources& machine)
+                 double message_bytes, MachineResources& machine, TextFindings* text)
     : program_(program),
       blocks_(blocks),
       profile_(profile),
@@ -53,7 +53,10 @@ OpCosts::OpCosts(const Program& program, const BlockMap& blocks, const Profile& 
   const bool has_slices = protocol.slice_bytes > 0 && blocks.slices_per_op(protocol) > 1;
   has_early_ = has_slices && !protocol.hold_s.empty();
   drift_ = protocol.drift_ops > 0 ? protocol.drift_ops : std::numeric_limits<int>::max();
-  if (has_early_ || protocol.drift_ops > 0) passed_ = ops_over_links(program);
+  if (has_early_ || protocol.drift_ops > 0) {
+    passed_ = text != nullptr ? text->ops_over_links()
+                              : std::make_shared<const OpsOverLinks>(ops_over_links(program));
+  }
   if (machine.has_exchange()) arrivals_ = espalier::arrivals_of(program);
 }
 

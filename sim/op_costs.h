@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +22,8 @@ struct Transfer {
   const Path* path = nullptr;
 };
 
+class TextFindings;
+
 /// What an op costs more or less because of its turn: where it stands on its lane.
 struct OpTurn {
   double lockstep_s = 0;
@@ -30,6 +34,18 @@ struct OpTurn {
   bool operator==(const OpTurn&) const = default;
 };
 
+/// By op, how many of its lane go over links up to it; 0: it does not.
+using OpsOverLinks = std::vector<int>;
+OpsOverLinks ops_over_links(const Program& program);
+
+/// What the turns of a program's ops follow from, where nothing but its text says more of them.
+struct TurnRules {
+  bool has_early = false;
+  int drift_ops = 0;
+  bool streams = false;
+  bool operator==(const TurnRules&) const = default;
+};
+
 /// Whether an op goes on where the one before it in the program ended, on the same lane: of blocks
 /// that stream (BlockUse::streams), a further part of one send.
 bool is_further_part(const Program& program, const Op& op);
@@ -38,8 +54,9 @@ bool is_further_part(const Program& program, const Op& op);
 class OpCosts {
  public:
   /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide.
+  /// `text`: of the program; null: nothing is known of it.
   OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
-          double message_bytes, MachineResources& machine);
+          double message_bytes, MachineResources& machine, TextFindings* text = nullptr);
   /// Where turns of ops are known: by op of the program, those of all groups of each `groups` ops
   /// being the same.
   OpCosts(const Program& program, const BlockMap& blocks, const Profile& profile,
@@ -68,11 +85,16 @@ class OpCosts {
     if (!turns_.empty()) return known_turn(op);
     return {lockstep_.seconds(op), is_early(op), is_far_on(op), is_further(op), arrivals_of(op)};
   }
+  /// Nothing where turns are known, or more than the text and these decides on them.
+  std::optional<TurnRules> turn_rules() const {
+    if (!turns_.empty() || !arrivals_.empty() || !lockstep_.is_none()) return std::nullopt;
+    return TurnRules{has_early_, passed_ ? drift_ : 0, blocks_.streams()};
+  }
   /// Whether an op further on its lane that does the same costs as much. \pre it is one of the
   /// program's, and turns are not known
   bool is_settled(const Op& op) const {
     if (lockstep_.seconds(op) > 0) return false;
-    const bool stays_here = passed_.empty() || passed_[number_of(op)] == 0;
+    const bool stays_here = !passed_ || (*passed_)[number_of(op)] == 0;
     return stays_here || (!is_early(op) && (profile_.protocol.drift_ops == 0 || is_far_on(op)));
   }
   /// \pre it is one of the program's
@@ -101,11 +123,11 @@ class OpCosts {
   }
   bool is_early(const Op& op) const {
     if (!turns_.empty()) return known_turn(op).is_early;
-    return has_early_ && passed_[number_of(op)] <= program_.ranks();
+    return has_early_ && (*passed_)[number_of(op)] <= program_.ranks();
   }
   bool is_far_on(const Op& op) const {
     if (!turns_.empty()) return known_turn(op).is_far_on;
-    return !passed_.empty() && passed_[number_of(op)] > drift_;
+    return passed_ && (*passed_)[number_of(op)] > drift_;
   }
   double local_s(const Op& op) const;
   std::size_t number_of(const Op& op) const {
@@ -121,10 +143,10 @@ class OpCosts {
   /// The slices of a lane's first ops over links, one for each rank, have nothing under way before
   /// them that would hide their hops: no data has come around. False: that makes no difference.
   bool has_early_ = false;
-  int drift_ = 0;            ///< Protocol::drift_ops
-  std::vector<int> passed_;  ///< by op, ops of its lane over links with it. Empty: no difference
-  std::vector<OpArrivals> arrivals_;  ///< by op. Empty: that makes no difference
-  std::vector<OpTurn> turns_;         ///< where these are known; in place of the above
+  int drift_ = 0;                               ///< Protocol::drift_ops
+  std::shared_ptr<const OpsOverLinks> passed_;  ///< null: no difference
+  std::vector<OpArrivals> arrivals_;            ///< by op. Empty: that makes no difference
+  std::vector<OpTurn> turns_;                   ///< where these are known; in place of the above
   std::size_t groups_ = 1;
 };
 

@@ -46,12 +46,12 @@ double least_s(const OpFlows& flows, const FlowList& list) {
 }
 
 MachineFlows::MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
-                           double message_bytes, MachineResources& machine)
+                           double message_bytes, MachineResources& machine, TextFindings* text)
     : program_(program),
       blocks_(blocks),
       profile_(profile),
       machine_(machine),
-      costs_(program, blocks, profile, message_bytes, machine) {}
+      costs_(program, blocks, profile, message_bytes, machine, text) {}
 
 MachineFlows::MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
                            double message_bytes, MachineResources& machine,

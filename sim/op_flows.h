@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,9 +65,10 @@ double least_s(const OpFlows& flows, const FlowList& list);
 /// Finds them on a machine, which counts what they carry. Dispatcher says what ops cost.
 class MachineFlows final : public OpFlows {
  public:
-  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide.
+  /// Refers to its arguments. `message_bytes`: the whole message, which `units` divide. `text`: of
+  /// the program; null: nothing is known of it.
   MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
-               double message_bytes, MachineResources& machine);
+               double message_bytes, MachineResources& machine, TextFindings* text = nullptr);
   /// `turns`, `groups`: as OpCosts takes them.
   MachineFlows(const Program& program, const BlockMap& blocks, const Profile& profile,
                double message_bytes, MachineResources& machine, std::vector<OpTurn> turns,
@@ -82,6 +84,8 @@ class MachineFlows final : public OpFlows {
   double bytes_per_s(ResourceId resource) const override { return machine_.bytes_per_s(resource); }
   /// What its flows depend on beside its places and its length.
   OpTurn turn_of(const Op& op) const { return costs_.turn_of(op); }
+  /// OpCosts::turn_rules
+  std::optional<TurnRules> turn_rules() const { return costs_.turn_rules(); }
   /// OpCosts::is_settled
   bool is_settled(const Op& op) const { return costs_.is_settled(op); }
 

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <span>
+#include <utility>
 
 #include "core/hash.h"
 #include "core/hash_numbers.h"
@@ -99,10 +100,10 @@ OpShapes::Shape OpShapes::found(OpFlows& flows, OpId id) {
   return made;
 }
 
-OpShapes::OpShapes(const Program& program, MachineFlows& flows)
-    : flows_(flows), numbers_(program, flows) {
-  shapes_.reserve(numbers_.examples().size());
-  for (const OpId id : numbers_.examples()) {
+OpShapes::OpShapes(MachineFlows& flows, std::shared_ptr<const ShapeNumbers> numbers)
+    : flows_(flows), numbers_(std::move(numbers)) {
+  shapes_.reserve(numbers_->examples().size());
+  for (const OpId id : numbers_->examples()) {
     check_interruption_at(id);
     shapes_.push_back(found(flows_, id));
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -47,8 +48,8 @@ class OpShapes final : public OpFlows {
   /// Of the shape that an op is of.
   static Shape found(OpFlows& flows, OpId id);
 
-  /// Refers to its arguments.
-  OpShapes(const Program& program, MachineFlows& flows);
+  /// Refers to the flows. `numbers`: of the ops whose flows these are.
+  OpShapes(MachineFlows& flows, std::shared_ptr<const ShapeNumbers> numbers);
 
   const FlowList& begin(OpId id) override { return of(id).begin; }
   const FlowList& reduce(OpId id) override { return of(id).reduce; }
@@ -57,14 +58,15 @@ class OpShapes final : public OpFlows {
   /// MachineFlows::turn_of
   OpTurn turn_of(const Op& op) const { return flows_.turn_of(op); }
 
-  const ShapeNumbers& numbers() const { return numbers_; }
+  const ShapeNumbers& numbers() const { return *numbers_; }
+  std::shared_ptr<const ShapeNumbers> shared_numbers() const { return numbers_; }
   const Shape& shape(std::uint32_t number) const { return shapes_[number]; }
 
  private:
-  const Shape& of(OpId id) const { return shapes_[numbers_.of(id)]; }
+  const Shape& of(OpId id) const { return shapes_[numbers_->of(id)]; }
 
   MachineFlows& flows_;
-  const ShapeNumbers numbers_;
+  const std::shared_ptr<const ShapeNumbers> numbers_;
   std::vector<Shape> shapes_;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/simulate_kinds.h"
 
-#include <any>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "sim/alike_costs.h"
 #include "sim/awaited_ops.h"
+#include "sim/found_out.h"
 #include "sim/known_kinds.h"
 #include "sim/lane_kinds.h"
 #include "sim/least_time.h"
@@ -48,22 +48,13 @@ bool is_too_slow(const Simulation& of, OpShapes& shapes) {
 KnownKinds find_kinds(const Simulation& of, OpShapes& shapes, const AlikeCosts& costs,
                       const MachineResources& machine, KindsKey key, bool is_kept) {
   const AwaitedOps awaited(of.program, of.names.rounds(), shapes, is_kept);
-  KnownKinds found{key, awaited.outlasting(), std::nullopt, std::nullopt};
+  KnownKinds found{key, awaited.outlasting(), std::nullopt, std::nullopt, std::nullopt};
   const LaneKinds::Ops ops{of.program, awaited, of.sent(), of.blocks, shapes, costs};
   const LaneKinds kinds(ops, machine);
   if (!kinds.are_few()) return found;
   found.one.emplace(ops, kinds);
   found.spans.emplace(of.program, of.blocks, shapes.numbers(), found.one->number);
   return found;
-}
-
-/// What simulations of the program keep; null where nobody lets them, or it would be much.
-KindsOfProgram* kept_kinds(const Simulation& of) {
-  constexpr std::size_t kMaxOps = std::size_t{1} << 16;
-  std::any* const found = of.options.found.get();
-  if (found == nullptr || of.program.ops.size() > kMaxOps) return nullptr;
-  if (!found->has_value()) found->emplace<KindsOfProgram>();
-  return std::any_cast<KindsOfProgram>(found);
 }
 
 }  // namespace
@@ -100,7 +91,7 @@ std::optional<SimulatedKinds> simulate(const Simulation& of, const OneOfEach& ea
   const OneOfAlike& one = *each.kinds.one;
   const Program& program = one.program;
   const OpNames names = OpNames::without_rounds(program);
-  const OpGraph graph(program, one.awaits_result);
+  const OpGraph& graph = *each.kinds.graph;
   const std::vector<OpShapes::Shape> lists = one.flows_of_all(each.of_examples);
   KnownFlows flows(each.numbers, lists, found_by);
   Dispatcher dispatcher(program, names, graph, one.sent, of.blocks, of.profile(), of.message_bytes,
@@ -165,7 +156,8 @@ bool simulate_again(const Simulation& of, KindsOnMachine& known,
 
 std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   KindsOfProgram own;
-  KindsOfProgram* const kept = kept_kinds(of);
+  FoundOut* const found = found_out(of.program, of.options);
+  KindsOfProgram* const kept = found != nullptr ? &found->kinds : nullptr;
   KindsOfProgram& known = kept != nullptr ? *kept : own;
   const bool keeps_machine = kept != nullptr && may_know_machine(of);
   std::optional<SimulatedKinds> done;
@@ -175,8 +167,9 @@ std::optional<SimulatedKinds> simulate_kinds(const Simulation& of) {
   engine.begin({});
   auto machine = std::make_unique<KindsOnMachine::Machine>(of, engine);
   MachineResources& resources = machine->resources;
-  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, resources);
-  OpShapes shapes(of.program, of_ops);
+  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, resources,
+                      of.text.get());
+  OpShapes shapes(of_ops, of.text->shapes(of_ops));
   if (is_too_slow(of, shapes)) return too_slow_at_once(of);
   if (!LaneKinds::are_orderly(of.program, of.blocks, shapes, of.profile())) return std::nullopt;
   std::optional<CostInputs> inputs;

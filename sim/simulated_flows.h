@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "sim/op_flows.h"
 #include "sim/op_names.h"
@@ -14,13 +16,12 @@ namespace espalier {
 /// it pays to keep them.
 class SimulatedFlows {
  public:
-  /// Refers to its arguments. `known`: the shapes, or null.
-  SimulatedFlows(const Program& program, const ShapeNumbers* known, MachineFlows& of_ops)
-      : of_ops_(&of_ops) {
+  /// Refers to the flows.
+  SimulatedFlows(std::shared_ptr<const ShapeNumbers> shapes, MachineFlows& of_ops)
+      : of_ops_(&of_ops), shapes_(std::move(shapes)) {
     constexpr std::size_t kOpsOfShape = 4;
-    if (known == nullptr) known = &found_.emplace(program, of_ops);
-    const bool repeats = kOpsOfShape * known->examples().size() <= program.ops.size();
-    if (repeats) of_shapes_.emplace(*known, of_ops);
+    const bool repeats = kOpsOfShape * shapes_->examples().size() <= shapes_->by_op().size();
+    if (repeats) of_shapes_.emplace(*shapes_, of_ops);
   }
 
   /// Of all groups. Refers to its arguments.
@@ -38,7 +39,7 @@ class SimulatedFlows {
  private:
   MachineFlows* of_ops_ = nullptr;
   std::optional<FlowsOfGroups> of_groups_;
-  std::optional<ShapeNumbers> found_;
+  std::shared_ptr<const ShapeNumbers> shapes_;
   std::optional<ShapedFlows> of_shapes_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/activity.h"
 #include "run/switches.h"
+#include "sim/found_out.h"
 
 namespace espalier {
 namespace {
@@ -39,6 +40,12 @@ double bytes_of(const Program& program, const RunOptions& options, const Rounds&
   return static_cast<double>(options.size_bytes) * units / (units + more);
 }
 
+/// What earlier simulations have found out, or nothing.
+std::shared_ptr<TextFindings> text_of(const Program& program, const RunOptions& options) {
+  const FoundOut* const found = found_out(program, options);
+  return found != nullptr ? found->text : std::make_shared<TextFindings>(program);
+}
+
 }  // namespace
 
 double slowest_link_gbps(const Router& router) {
@@ -60,7 +67,8 @@ Simulation::Simulation(const Program& of, const Target& on, const RunOptions& as
       target(on),
       options(as),
       names(of, groups_run(of, on.rotation)),
-      graph(of),
+      text(text_of(of, as)),
+      graph(text->graph()),
       blocks(of, graph, on, as.blocks),
       unit(slowest_link_gbps(*on.router)),
       message_bytes(bytes_of(of, as, names.rounds())) {}

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "sim/op_history.h"
 #include "sim/op_names.h"
 #include "sim/sent_data.h"
+#include "sim/text_findings.h"
 #include "sim/time_unit.h"
 
 namespace espalier {
@@ -44,7 +46,8 @@ struct Simulation {
   const Target& target;
   const RunOptions& options;
   const OpNames names;
-  const OpGraph graph;
+  const std::shared_ptr<TextFindings> text;
+  const OpGraph& graph;
   const BlockMap blocks;
   const TimeUnit unit;
   const double message_bytes;  ///< of what the program moves: see RunOptions::more_rounds

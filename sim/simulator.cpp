@@ -82,12 +82,10 @@ Expectation expectation(const Program& program, const OpGraph& graph, const Rout
 /// The flows of all ops, found before a simulation and over resources of their own: those of the
 /// simulation are numbered by the turns of ops.
 struct ForeknownFlows {
-  /// Refers to its arguments.
-  ForeknownFlows(const Program& program, const Target& target, const BlockMap& blocks,
-                 double message_bytes, const TimeUnit& unit)
-      : machine(program, target, unit, unused, message_bytes),
-        flows(program, blocks, target.router->profile(), message_bytes, machine),
-        shapes(program, flows) {}
+  explicit ForeknownFlows(const Simulation& of)
+      : machine(of.program, of.target, of.unit, unused, of.message_bytes),
+        flows(of.program, of.blocks, of.profile(), of.message_bytes, machine, of.text.get()),
+        shapes(flows, of.text->shapes(flows)) {}
 
   ClassEngine unused;  ///< nothing flows
   MachineResources machine;
@@ -133,12 +131,14 @@ std::optional<SimulationOutcome> simulate(const Simulation& of, const std::vecto
                                           Expectation& expected) {
   engine.begin(expected);
   MachineResources machine(of.program, of.target, of.unit, engine, of.message_bytes);
-  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine);
+  MachineFlows of_ops(of.program, of.blocks, of.profile(), of.message_bytes, machine,
+                      of.text.get());
   SimulatedFlows flows =
       of.names.all_groups()
           ? SimulatedFlows(of.program, of.names, of.blocks, of.profile(), of.message_bytes, machine,
                            of_ops)
-          : SimulatedFlows(of.program, known ? &known->shapes.numbers() : nullptr, of_ops);
+          : SimulatedFlows(known ? known->shapes.shared_numbers() : of.text->shapes(of_ops),
+                           of_ops);
   Dispatcher dispatcher(of.program, of.names, of.graph, of.sent(), of.blocks, of.profile(),
                         of.message_bytes, flows.get(), of.unit, engine);
   std::optional<LeastTime> least;
@@ -198,7 +198,7 @@ Simulated simulate(const Simulation& of, const std::vector<double>& starts_s) {
   if (&engine != &classes) slow.emplace("simulating with SimGrid");
   std::optional<ForeknownFlows> known;
   if (of.is_limited() && !of.names.all_groups()) {
-    known.emplace(of.program, of.target, of.blocks, of.message_bytes, of.unit);
+    known.emplace(of);
   }
   std::optional<SimulationOutcome> outcome;
   while (!outcome) {

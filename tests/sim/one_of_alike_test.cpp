@@ -14,7 +14,7 @@
 #include <random>
 #include <vector>
 
-#include "sim/known_kinds.h"
+#include "sim/found_out.h"
 #include "sim/simulation.h"
 #include "tests/sim/machine.h"
 
@@ -378,8 +378,8 @@ TEST(OneOfAlike, HoldsForOtherFiguresIfTheKindsAreTheSame) {
         ++runs;
       }
     }
-    if (const auto* of_program = std::any_cast<KindsOfProgram>(found.get())) {
-      kinds += of_program->size();
+    if (const auto* of_program = std::any_cast<FoundOut>(found.get())) {
+      kinds += of_program->kinds.size();
     }
     if (HasFailure()) return;
   }
@@ -413,9 +413,9 @@ TEST(OneOfAlike, HoldsForMessagesOfOtherSizes) {
       options.only_times = true;
       const RunReport afresh = Simulator().run(program, machine.target(), options);
       options.found = found;
-      if (auto* kinds = std::any_cast<KindsOfProgram>(found.get())) {
+      if (auto* of_program = std::any_cast<FoundOut>(found.get())) {
         const Simulation again(program, machine.target(), options);
-        known_runs += kinds->on_machine_of(again) != nullptr ? 1 : 0;
+        known_runs += of_program->kinds.on_machine_of(again) != nullptr ? 1 : 0;
       }
       const RunReport known = Simulator().run(program, machine.target(), options);
       ASSERT_EQ(known.simulated->end, all.simulated->end);
