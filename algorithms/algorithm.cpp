@@ -254,11 +254,17 @@ AlgorithmChoice decided(const AlgorithmChoice& choice, const LibraryCall& call) 
 const Router& BuildRequest::fabric_router() const {
   CHECK(router != nullptr);
   std::optional<Router>& fabric = found->fabric;
-  if (!fabric) fabric.emplace(router->topology(), router->profile(), LinkScope::fabric);
+  if (!fabric) fabric.emplace(router->topology(), router->shared_profile(), LinkScope::fabric);
   return *fabric;
 }
 
 std::shared_ptr<MachineFindings> nothing_found() { return std::make_shared<MachineFindings>(); }
+
+std::shared_ptr<MachineFindings> found_whatever_protocol(const MachineFindings& found) {
+  auto made = nothing_found();
+  made->nccl = found.nccl;
+  return made;
+}
 
 BuildRequest request_for(Collective collective, int root, bool in_place, const Router& router,
                          const Placement& placement) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "nccl/survey.h"
@@ -13,7 +14,7 @@ namespace espalier {
 /// What algorithms have found out about a machine, for all that is asked of it.
 struct MachineFindings {
   std::optional<Router> fabric;  ///< see BuildRequest::fabric_router
-  NcclSurvey nccl;
+  std::shared_ptr<NcclSurvey> nccl = std::make_shared<NcclSurvey>();
 };
 
 }  // namespace espalier

@@ -63,7 +63,7 @@ NcclCall call_of(const BuildRequest& request) {
 }
 
 NcclChoice choice_of(const BuildRequest& request) {
-  return nccl_choice(call_of(request), *request.router, *request.placement, request.found->nccl);
+  return nccl_choice(call_of(request), *request.router, *request.placement, *request.found->nccl);
 }
 
 Program build_nccl(const BuildRequest& request) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -310,8 +311,11 @@ int nccl_blocks(const NcclGraph& graph) { return std::min(2 * graph.channels, kM
 
 NcclGraph nccl_graph(const NcclMachine& machine, const Router& router, const Placement& placement,
                      NcclVersion version, bool pxn) {
-  const Router counted(router.topology(), router.topology().profile(kNcclLinksProfile),
-                       router.scope());
+  const auto profile = router.topology().shared_profile(kNcclLinksProfile);
+  std::optional<Router> made;
+  const Router& counted = profile == router.shared_profile()
+                              ? router
+                              : made.emplace(router.topology(), profile, router.scope());
   const RingOptions options{version >= kFirstNcclWithNvb};
   const RingSet set = find_rings(counted, placement, options);
   NcclGraph graph;

@@ -18,8 +18,10 @@ const NcclGraph& NcclSurvey::graph(const Router& router, const Placement& placem
 }
 
 void NcclSurvey::keep_to(const Router& router, const Placement& placement) {
-  if (router_ == &router && ranks_ == placement.ranks) return;
-  router_ = &router;
+  const bool is_same = topology_ == &router.topology() && links_ == router.scope();
+  if (is_same && ranks_ == placement.ranks) return;
+  topology_ = &router.topology();
+  links_ = router.scope();
   ranks_ = placement.ranks;
   machine_.reset();
   graphs_.clear();

@@ -225,20 +225,21 @@ const Study::Limits& Study::limits(const Query& query, Machine& machine, const P
   const TimeLimit own(std::numeric_limits<double>::infinity());
   const Router* router = machine.router.get();
   if (links != query.links) {
-    router = &cache_->other_routers
-                  .try_emplace({&machine, links}, *machine.topology, router->profile(), links)
-                  .first->second;
+    router =
+        &cache_->other_routers
+             .try_emplace({&machine, links}, *machine.topology, router->shared_profile(), links)
+             .first->second;
   }
   Placement placement = machine.placement;
   if (!relays) placement.relays.clear();
   Limits made{
       bandwidth_bound(query.collective, query.root, *router, placement, {.helpers = helpers}), {}};
   for (std::size_t runtime = 0; runtime <= machine.other_runtimes.size(); ++runtime) {
-    const Profile& profile = machine.runtime(runtime).profile();
+    const std::shared_ptr<const Profile> profile = machine.runtime(runtime).shared_profile();
     const Router of_runtime(*machine.topology, profile, links);
     made.times.push_back(time_bound(query.collective, query.root, of_runtime, placement,
                                     {.through_gpus = through_gpus}));
-    made.times.back().wire = profile.protocol.wire / router->profile().protocol.wire;
+    made.times.back().wire = profile->protocol.wire / router->profile().protocol.wire;
   }
   made.is_cut_short = own.has_cut_short();
   return cache_->bounds.insert_or_assign(key, std::move(made)).first->second;

@@ -61,7 +61,7 @@ std::string Study::profile_used(const Query& query) {
 std::string Study::profile(const Query& query) {
   const std::string named = profile_word(query.profile).runtime;
   if (is_chooser(query.algorithm) || !is_library(choice(query.algorithm))) return named;
-  const std::string library = topology(query)->profile(query.profile).library;
+  const std::string library = topology(query)->shared_profile(query.profile)->library;
   return library.empty() ? named : library;
 }
 
@@ -93,14 +93,14 @@ std::optional<Query> Study::decided_by_library(const Query& query, const Machine
   Query concrete = query;
   concrete.algorithm = spec_of(decided(asked, call));
   concrete.profile = profile(query);
-  Profile runtime = machine.topology->profile(concrete.profile);
-  const bool is_theory = runtime.protocols.empty();
+  auto runtime = machine.topology->shared_profile(concrete.profile);
+  const bool is_theory = runtime->protocols.empty();
   if (!call.runtime.empty() && !is_theory) {
     const std::string named = profile_word(query.profile).runtime;
     concrete.profile = machine.topology->is_like(named, call.runtime) ? named : call.runtime;
-    runtime = machine.topology->profile(concrete.profile);
+    runtime = machine.topology->shared_profile(concrete.profile);
   }
-  if (std::ranges::count(runtime.protocols, call.protocol, &Protocol::name) > 0) {
+  if (std::ranges::count(runtime->protocols, call.protocol, &Protocol::name) > 0) {
     concrete.profile += ":" + call.protocol;
   }
   concrete.chunk_bytes = 0;

@@ -91,9 +91,15 @@ Machine Study::make(const Query& query) {
   Machine made;
   made.topology = topology(query);
   made.is_sized_by_ranks = cache_->given.contains(machine_spec(query));
-  made.router =
-      std::make_unique<Router>(*made.topology, made.topology->profile(query.profile), query.links);
-  made.placement = place_ranks(*made.router, query.gpus, query.relays);
+  made.router = std::make_unique<Router>(*made.topology,
+                                         made.topology->shared_profile(query.profile), query.links);
+  const Machine* const with_same_routes = under_open_protocol(query, *made.topology);
+  if (with_same_routes != nullptr) {
+    made.placement = with_same_routes->placement;
+    made.found = found_whatever_protocol(*with_same_routes->found);
+  } else {
+    made.placement = place_ranks(*made.router, query.gpus, query.relays);
+  }
   const Profile& in_use = made.router->profile();
   if (const auto gpu = lacking_gpu(in_use.protocol, *made.topology, made.placement)) {
     const Node& node = made.topology->node(*gpu);
@@ -103,13 +109,26 @@ Machine Study::make(const Query& query) {
                 "leave the protocol open, or name another one");
   }
   for (const std::string& open : made.topology->open_profiles(query.profile)) {
-    const Profile profile = made.topology->profile(open);
-    if (profile.protocol.name == made.router->profile().protocol.name) continue;
-    if (lacking_gpu(profile.protocol, *made.topology, made.placement)) continue;
+    const auto profile = made.topology->shared_profile(open);
+    if (profile->protocol.name == made.router->profile().protocol.name) continue;
+    if (lacking_gpu(profile->protocol, *made.topology, made.placement)) continue;
     made.other_runtimes.push_back(std::make_unique<Router>(*made.topology, profile, query.links));
   }
-  require_connected(made, query);
+  if (with_same_routes == nullptr) require_connected(made, query);
   return made;
+}
+
+/// The machine under the same profile with its protocol open, where it is known and the topology is
+/// the same: a protocol takes the same part of every link (Protocol::wire), so that routes do not
+/// depend on it.
+const Machine* Study::under_open_protocol(const Query& query, const Topology& topology) const {
+  const ProfileWord word = profile_word(query.profile);
+  if (word.protocol.empty()) return nullptr;
+  const auto known = cache_->machines.find(
+      {machine_spec(query), query.gpus, query.relays, word.runtime, query.links});
+  const bool is_known =
+      known != cache_->machines.end() && known->second.topology.get() == &topology;
+  return is_known ? &known->second : nullptr;
 }
 
 std::shared_ptr<const Topology> Study::topology(const Query& query) {

@@ -43,6 +43,14 @@ Profile Profile::under(const std::string& protocol_name) const {
   return resolved;
 }
 
+Profile Profile::in_use(const std::string& protocol_name) const {
+  if (!protocol_name.empty()) return under(protocol_name);
+  if (protocols.empty()) return *this;
+  Profile bulk = under(protocols.front().name);
+  bulk.name = name;
+  return bulk;
+}
+
 std::map<std::string, SwitchOps> Protocol::switch_ops(
     const std::map<std::string, SwitchOps>& of_bulk) const {
   std::map<std::string, SwitchOps> own;

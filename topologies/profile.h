@@ -213,6 +213,9 @@ struct Profile {
   /// As the runtime does with this protocol: named "kernel:ll", its call costs included.
   /// \pre it is one of `protocols`
   Profile under(const std::string& protocol_name) const;
+  /// The same, or under the protocol for bulk data where none is named: "kernel" itself then, as
+  /// the protocol is open.
+  Profile in_use(const std::string& protocol_name) const;
   /// Null when there is none: for GPUs of this model, in a switch of the network or else near them.
   const SwitchOps* switch_ops(std::string_view model, bool in_network) const;
   /// Leaves out blocks, protocols and the cost of a call: for what was measured op by op.

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "topologies/profile.h"
 
@@ -16,30 +18,37 @@ class ProfileSet {
  public:
   using Map = std::map<std::string, Profile>;
 
-  ProfileSet() : shared_(std::make_shared<Map>()) {}
+  ProfileSet() : shared_(std::make_shared<Shared>()) {}
   // Moved from, one is as it was: there is nothing to be saved.
   ProfileSet(const ProfileSet&) = default;
   ProfileSet& operator=(const ProfileSet&) = default;
   ~ProfileSet() = default;
 
-  Map::const_iterator begin() const { return shared_->begin(); }
-  Map::const_iterator end() const { return shared_->end(); }
-  Map::const_iterator find(const std::string& name) const { return shared_->find(name); }
-  bool contains(const std::string& name) const { return shared_->contains(name); }
-  std::size_t size() const { return shared_->size(); }
+  Map::const_iterator begin() const { return shared_->profiles.begin(); }
+  Map::const_iterator end() const { return shared_->profiles.end(); }
+  Map::const_iterator find(const std::string& name) const { return shared_->profiles.find(name); }
+  bool contains(const std::string& name) const { return shared_->profiles.contains(name); }
+  std::size_t size() const { return shared_->profiles.size(); }
   /// \pre contains(name)
-  const Profile& at(const std::string& name) const { return shared_->at(name); }
+  const Profile& at(const std::string& name) const { return shared_->profiles.at(name); }
+
+  /// The profile of that name with the named protocol in use, or the one for bulk data where none
+  /// is named: all copies share it. \pre it is known, and
+  /// so is the protocol
+  std::shared_ptr<const Profile> in_use(const std::string& name, const std::string& protocol) const;
 
   /// The profiles, to be changed here alone.
-  Map& edit() {
-    if (shared_.use_count() > 1) shared_ = std::make_shared<Map>(*shared_);
-    return *shared_;
-  }
+  Map& edit();
   /// The profile of that name, to be changed here alone; a new one where there is none.
   Profile& operator[](const std::string& name) { return edit()[name]; }
 
  private:
-  std::shared_ptr<Map> shared_;
+  struct Shared {
+    Map profiles;
+    std::mutex mutex;  ///< of what is in use
+    std::map<std::pair<std::string, std::string>, std::shared_ptr<const Profile>> in_use;
+  };
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace espalier

@@ -99,9 +99,10 @@ std::span<const LinkScope> all_link_scopes() {
 }
 
 struct Router::Impl {
-  Impl(const Topology& machine, Profile rates, LinkScope links)
+  Impl(const Topology& machine, std::shared_ptr<const Profile> rates, LinkScope links)
       : topology(machine),
-        profile(std::move(rates)),
+        shared_profile(std::move(rates)),
+        profile(*shared_profile),
         scope(links),
         graph(machine, capacities(machine, profile)),
         accesses(machine.nodes.size()) {
@@ -135,7 +136,8 @@ struct Router::Impl {
                                     std::optional<NodeId> named) const;
 
   const Topology& topology;
-  const Profile profile;
+  const std::shared_ptr<const Profile> shared_profile;
+  const Profile& profile;
   const LinkScope scope;
   const LinkGraph graph;
   std::vector<NodeId> combining;  ///< switches
@@ -411,13 +413,17 @@ std::uint64_t next_id() {
 }  // namespace
 
 Router::Router(const Topology& topology, const Profile& profile, LinkScope scope)
+    : Router(topology, std::make_shared<const Profile>(profile), scope) {}
+
+Router::Router(const Topology& topology, std::shared_ptr<const Profile> profile, LinkScope scope)
     : topology_(topology),
       scope_(scope),
       id_(next_id()),
-      impl_(std::make_unique<Impl>(topology, profile, scope)) {}
+      impl_(std::make_unique<Impl>(topology, std::move(profile), scope)) {}
 
 Router::~Router() = default;
 const Profile& Router::profile() const { return impl_->profile; }
+std::shared_ptr<const Profile> Router::shared_profile() const { return impl_->shared_profile; }
 Router::Router(Router&&) noexcept = default;
 
 const Route* Router::route(NodeId from, NodeId to) const {

@@ -61,6 +61,9 @@ std::span<const LinkScope> all_link_scopes();
 class Router {
  public:
   Router(const Topology& topology, const Profile& profile, LinkScope scope = LinkScope::all);
+  /// The same without a copy (Topology::shared_profile).
+  Router(const Topology& topology, std::shared_ptr<const Profile> profile,
+         LinkScope scope = LinkScope::all);
   ~Router();
   Router(Router&&) noexcept;
 
@@ -96,6 +99,7 @@ class Router {
 
   const Topology& topology() const { return topology_; }
   const Profile& profile() const;
+  std::shared_ptr<const Profile> shared_profile() const;
   LinkScope scope() const { return scope_; }
   /// No other router of this process has or had it, but the one that this was moved from: for who
   /// keeps what is known of a machine for longer than it may live.

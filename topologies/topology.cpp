@@ -118,23 +118,23 @@ const Profile& find_profile(const Topology& machine, const std::string& runtime,
 
 }  // namespace
 
-Profile Topology::profile(const std::string& spec) const {
+Profile Topology::profile(const std::string& spec) const { return *shared_profile(spec); }
+
+std::shared_ptr<const Profile> Topology::shared_profile(const std::string& spec) const {
   const ProfileWord word = profile_word(spec);
   std::optional<Profile> of_file;
   const Profile& profile = find_profile(*this, word.runtime, of_file);
-  std::vector<std::string> protocols;
-  for (const Protocol& protocol : profile.protocols) protocols.push_back(protocol.name);
-  if (!word.protocol.empty()) {
-    if (std::ranges::count(protocols, word.protocol) > 0) return profile.under(word.protocol);
+  const std::vector<Protocol>& known = profile.protocols;
+  if (!word.protocol.empty() && std::ranges::count(known, word.protocol, &Protocol::name) == 0) {
+    std::vector<std::string> protocols;
+    for (const Protocol& protocol : known) protocols.push_back(protocol.name);
     throw Error(
         ErrorKind::usage,
         fmt::format("profile {} has no protocol {}", quote(word.runtime), quote(word.protocol)),
         protocols.empty() ? "it has no protocols at all" : did_you_mean(word.protocol, protocols));
   }
-  if (protocols.empty()) return profile;
-  Profile bulk = profile.under(protocols.front());
-  bulk.name = profile.name;
-  return bulk;
+  if (of_file) return std::make_shared<const Profile>(of_file->in_use(word.protocol));
+  return profiles.in_use(profile_here(*this, word.runtime)->first, word.protocol);
 }
 
 bool Topology::is_like(const std::string& profile, const std::string& other) const {

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -136,6 +137,8 @@ struct Topology {
   /// "kernel:ll": a profile with a protocol in use. "kernel" alone: the same with its protocol for
   /// bulk data. Throws Error{usage} with did-you-mean.
   Profile profile(const std::string& spec) const;
+  /// The same without a copy: machines of one set of profiles share it.
+  std::shared_ptr<const Profile> shared_profile(const std::string& spec) const;
   /// Whether a profile is `other`, or began with it (Profile::like), whatever stands in for that
   /// here. \pre both are known
   bool is_like(const std::string& profile, const std::string& other) const;
