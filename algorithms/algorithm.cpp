@@ -260,7 +260,7 @@ const Router& BuildRequest::fabric_router() const {
 
 std::shared_ptr<MachineFindings> nothing_found() { return std::make_shared<MachineFindings>(); }
 
-std::shared_ptr<MachineFindings> found_whatever_protocol(const MachineFindings& found) {
+std::shared_ptr<MachineFindings> found_whatever_profile(const MachineFindings& found) {
   auto made = nothing_found();
   made->nccl = found.nccl;
   return made;

@@ -39,8 +39,8 @@ struct AlgorithmParameter {
 /// What algorithms have found out about a machine and remember: see machine_findings.h.
 struct MachineFindings;
 std::shared_ptr<MachineFindings> nothing_found();
-/// What of it holds under the other protocols of the profile, too.
-std::shared_ptr<MachineFindings> found_whatever_protocol(const MachineFindings& found);
+/// What of it holds under other profiles, too, if routes take the same ways.
+std::shared_ptr<MachineFindings> found_whatever_profile(const MachineFindings& found);
 
 /// What an algorithm builds a program for.
 struct BuildRequest {

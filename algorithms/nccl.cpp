@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,7 +63,7 @@ NcclCall call_of(const BuildRequest& request) {
   return call;
 }
 
-NcclChoice choice_of(const BuildRequest& request) {
+std::shared_ptr<const NcclChoice> choice_of(const BuildRequest& request) {
   return nccl_choice(call_of(request), *request.router, *request.placement, *request.found->nccl);
 }
 
@@ -72,7 +73,8 @@ Program build_nccl(const BuildRequest& request) {
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
-  const NcclChoice choice = choice_of(request);
+  const auto held = choice_of(request);
+  const NcclChoice& choice = *held;
   if (std::string note = choice.note(); !note.empty()) request.notes->push_back(std::move(note));
   return nccl_program(request, bytes_of(request), choice);
 }
@@ -82,7 +84,8 @@ std::optional<std::string> why_not(const BuildRequest& request) {
   if (request.in_place && !nccl_has_in_place(request.collective)) {
     return fmt::format("does not support {} in place", to_string(request.collective));
   }
-  const NcclChoice choice = choice_of(request);
+  const auto held = choice_of(request);
+  const NcclChoice& choice = *held;
   const bool is_given = request.parameter(kLibraryVersion) != kOpen;
   if (choice.machine.is_amd && is_given && version_of(request).minor != kKnownRccl.minor) {
     return fmt::format("is {} on AMD's GPUs, of which no other version is known", choice.library());
@@ -93,24 +96,25 @@ std::optional<std::string> why_not(const BuildRequest& request) {
 
 double ops_of(const BuildRequest& request) {
   if (request.ranks == 1) return 1;
-  return nccl_ops(request, bytes_of(request), choice_of(request)) / request.fold.groups;
+  return nccl_ops(request, bytes_of(request), *choice_of(request)) / request.fold.groups;
 }
 
 std::int64_t rounds_of(const BuildRequest& request) {
   if (request.ranks == 1) return 0;
-  return nccl_rounds(request, bytes_of(request), choice_of(request));
+  return nccl_rounds(request, bytes_of(request), *choice_of(request));
 }
 
 std::optional<std::string> recipe_of(const BuildRequest& request) {
   if (request.ranks == 1) return std::nullopt;
-  const NcclChoice choice = choice_of(request);
+  const auto held = choice_of(request);
+  const NcclChoice& choice = *held;
   if (!choice.note().empty()) return std::nullopt;
   return nccl_recipe(request, bytes_of(request), choice);
 }
 
 std::vector<Fold> folds_of(const BuildRequest& request) {
   if (request.ranks == 1 || why_not(request)) return {};
-  return nccl_folds(request, bytes_of(request), choice_of(request));
+  return nccl_folds(request, bytes_of(request), *choice_of(request));
 }
 
 /// Sends and receives have the channels of every peer, of which several may share a block.
@@ -172,7 +176,8 @@ LibraryCall call_library(const BuildRequest& request) {
     copy_own(request, made);
     return made;
   }
-  const NcclChoice choice = choice_of(request);
+  const auto held = choice_of(request);
+  const NcclChoice& choice = *held;
   if (!choice.why_not.empty()) return made;
   made.protocol = to_string(choice.protocol);
   made.parameters["algo"] = static_cast<std::int64_t>(choice.algorithm);
@@ -202,7 +207,7 @@ LibraryCall call_library(const BuildRequest& request) {
 
 std::string explain_nccl(const BuildRequest& request) {
   if (request.ranks == 1) return "one rank: NCCL copies what it keeps, and does nothing in place\n";
-  return explain(call_of(request), choice_of(request));
+  return explain(call_of(request), *choice_of(request));
 }
 
 template <class Value>

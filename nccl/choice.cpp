@@ -155,34 +155,8 @@ std::string why_not_forced(const NcclCall& call, const NcclChoice& choice) {
                      least, most, to_string(choice.protocol));
 }
 
-}  // namespace
-
-std::string NcclChoice::library() const {
-  return fmt::format("{} {}", nccl_name(machine.is_amd), nccl_version_text(version));
-}
-
-std::string NcclChoice::note() const {
-  if (machine.is_amd || version >= first_nccl_for(machine.newest_capability)) return {};
-  return fmt::format("{} is older than these GPUs (sm{}): its rules for older ones are applied",
-                     library(), machine.newest_capability);
-}
-
-bool is_nccl_p2p(Collective collective) {
-  return collective == Collective::alltoall || collective == Collective::gather ||
-         collective == Collective::scatter || collective == Collective::sendrecv;
-}
-
-bool nccl_has_in_place(Collective collective) {
-  return collective != Collective::alltoall && collective != Collective::sendrecv;
-}
-
-NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement) {
-  NcclSurvey survey;
-  return nccl_choice(call, router, placement, survey);
-}
-
-NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement,
-                       NcclSurvey& survey) {
+NcclChoice choose(const NcclCall& call, const Router& router, const Placement& placement,
+                  NcclSurvey& survey) {
   NcclChoice made;
   made.machine = survey.machine(router, placement);
   made.version = made.machine.is_amd ? kKnownRccl : call.version;
@@ -213,6 +187,43 @@ NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placeme
   if (call.channels > 0) made.work.channels = call.channels;
   if (call.threads > 0) made.work.threads = call.threads;
   return made;
+}
+
+}  // namespace
+
+std::string NcclChoice::library() const {
+  return fmt::format("{} {}", nccl_name(machine.is_amd), nccl_version_text(version));
+}
+
+std::string NcclChoice::note() const {
+  if (machine.is_amd || version >= first_nccl_for(machine.newest_capability)) return {};
+  return fmt::format("{} is older than these GPUs (sm{}): its rules for older ones are applied",
+                     library(), machine.newest_capability);
+}
+
+bool is_nccl_p2p(Collective collective) {
+  return collective == Collective::alltoall || collective == Collective::gather ||
+         collective == Collective::scatter || collective == Collective::sendrecv;
+}
+
+bool nccl_has_in_place(Collective collective) {
+  return collective != Collective::alltoall && collective != Collective::sendrecv;
+}
+
+NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement) {
+  NcclSurvey survey;
+  return *nccl_choice(call, router, placement, survey);
+}
+
+std::shared_ptr<const NcclChoice> nccl_choice(const NcclCall& call, const Router& router,
+                                              const Placement& placement, NcclSurvey& survey) {
+  std::shared_ptr<const NcclAnswer> answer = survey.latest(router, placement);
+  if (answer == nullptr || answer->call != call) {
+    answer = std::make_shared<const NcclAnswer>(
+        NcclAnswer{call, choose(call, router, placement, survey)});
+    survey.keep(answer);
+  }
+  return {answer, &answer->choice};
 }
 
 }  // namespace espalier

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct NcclCall {
   /// or for one of its kernels (NCCL_SYM_KERNEL) says so, too.
   bool is_registered = false;
   std::optional<NcclSymmetricKernel> kernel = {};
+  bool operator==(const NcclCall&) const = default;
 };
 
 /// What it does, and why.
@@ -56,11 +58,17 @@ struct NcclChoice {
   std::string note() const;
 };
 
+/// A question, and the answer.
+struct NcclAnswer {
+  NcclCall call;
+  NcclChoice choice;
+};
+
 /// \pre two ranks or more
 NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement);
 /// With what is known of the machine already, or is from now on.
-NcclChoice nccl_choice(const NcclCall& call, const Router& router, const Placement& placement,
-                       NcclSurvey& survey);
+std::shared_ptr<const NcclChoice> nccl_choice(const NcclCall& call, const Router& router,
+                                              const Placement& placement, NcclSurvey& survey);
 
 /// Whether the collective is made of sends and receives.
 bool is_nccl_p2p(Collective collective);

@@ -17,6 +17,12 @@ const NcclGraph& NcclSurvey::graph(const Router& router, const Placement& placem
   return graphs_.emplace(key, nccl_graph(machine, router, placement, version, pxn)).first->second;
 }
 
+std::shared_ptr<const NcclAnswer> NcclSurvey::latest(const Router& router,
+                                                     const Placement& placement) {
+  keep_to(router, placement);
+  return latest_;
+}
+
 void NcclSurvey::keep_to(const Router& router, const Placement& placement) {
   const bool is_same = topology_ == &router.topology() && links_ == router.scope();
   if (is_same && ranks_ == placement.ranks) return;
@@ -25,6 +31,7 @@ void NcclSurvey::keep_to(const Router& router, const Placement& placement) {
   ranks_ = placement.ranks;
   machine_.reset();
   graphs_.clear();
+  latest_.reset();
 }
 
 }  // namespace espalier

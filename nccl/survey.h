@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,14 +12,20 @@
 
 namespace espalier {
 
+struct NcclAnswer;
+
 /// What NCCL finds out about a machine when a communicator is made, whatever is asked of it later:
 /// found once for the same ranks, which takes seconds for thousands of GPUs. The same under all
-/// protocols of a profile, as routes are.
+/// profiles under which routes take the same ways.
 class NcclSurvey {
  public:
   const NcclMachine& machine(const Router& router, const Placement& placement);
   const NcclGraph& graph(const Router& router, const Placement& placement, NcclVersion version,
                          bool pxn);
+
+  /// What was asked last, and the answer; null: nothing was. For who asks about the same again.
+  std::shared_ptr<const NcclAnswer> latest(const Router& router, const Placement& placement);
+  void keep(std::shared_ptr<const NcclAnswer> latest) { latest_ = std::move(latest); }
 
  private:
   /// Forgets what is known of others.
@@ -29,6 +36,7 @@ class NcclSurvey {
   std::vector<NodeId> ranks_;
   std::optional<NcclMachine> machine_;
   std::map<std::pair<NcclVersion, bool>, NcclGraph> graphs_;
+  std::shared_ptr<const NcclAnswer> latest_;
 };
 
 }  // namespace espalier

@@ -18,30 +18,23 @@
 namespace espalier {
 namespace {
 
-/// R10, transfer by transfer.
+/// R10, way by way.
 class RouteChecker {
  public:
   RouteChecker(const Program& program, const Target& target)
-      : program_(program),
-        target_(target),
-        router_(*target.router),
-        placement_(target.placement),
-        groups_(groups_run(program, target.rotation)),
-        seen_(program) {}
+      : program_(program), target_(target), router_(*target.router), placement_(target.placement) {}
 
-  std::vector<Diagnostic> check() {
+  std::vector<Diagnostic> check(const Ways& ways) {
     if (!find_nodes() || !find_vias()) return std::move(problems_);
-    for (OpId id = 0; id < program_.ops.size(); ++id) {
-      check_interruption_at(id);
-      const Op& op = program_.ops[id];
-      if (op.in_switch) {
-        check_switch(id, op);
-        continue;
+    for (const Ways::Way& way : ways.transfers) {
+      if (!has_route(way.from, way.to, way.via)) {
+        missing_.try_emplace(transfer_key(way.from, way.to, way.via), Missing{way});
       }
-      for_each_transfer_of_groups(program_, op, groups_, [&](PlaceId from, PlaceId to) {
-        return check_transfer(id, from, to, op.via);
-      });
     }
+    if (!missing_.empty()) count_missing();
+    const auto lacking = std::ranges::find_if(
+        ways.in_switch, [&](OpId id) { return !switch_of(program_, program_.ops[id], target_); });
+    if (lacking != ways.in_switch.end()) count_without_switch(*lacking);
     report_missing();
     report_switches();
     report_peer_limits();
@@ -49,12 +42,9 @@ class RouteChecker {
   }
 
  private:
-  /// The transfers between two places by one way.
-  struct Way {
-    PlaceId source = 0;
-    PlaceId dst = 0;
-    int via = -1;
-    OpId first = 0;          ///< op that uses it
+  /// The transfers by a way for which there is no route.
+  struct Missing {
+    Ways::Way way;
     std::int64_t count = 0;  ///< of operands that use it
   };
 
@@ -117,25 +107,28 @@ class RouteChecker {
     return problems_.empty();
   }
 
-  /// Whether it had not been met.
-  bool check_transfer(OpId id, PlaceId source, PlaceId dst, int via) {
-    const bool is_new = seen_.add(source, dst, via);
-    if (is_new) {
-      if (!has_route(source, dst, via)) {
-        missing_.try_emplace(transfer_key(source, dst, via), Way{source, dst, via, id, 1});
-      }
-    } else if (!missing_.empty()) {
-      const auto known = missing_.find(transfer_key(source, dst, via));
-      if (known != missing_.end()) ++known->second.count;
+  void count_missing() {
+    SeenTransfers seen(program_);
+    const int groups = groups_run(program_, target_.rotation);
+    for (OpId id = 0; id < program_.ops.size(); ++id) {
+      check_interruption_at(id);
+      const Op& op = program_.ops[id];
+      if (op.in_switch) continue;
+      for_each_transfer_of_groups(program_, op, groups, [&](PlaceId from, PlaceId to) {
+        const auto known = missing_.find(transfer_key(from, to, op.via));
+        if (known != missing_.end()) ++known->second.count;
+        return seen.add(from, to, op.via);
+      });
     }
-    return is_new;
   }
 
-  void check_switch(OpId id, const Op& op) {
-    // Where one is missing, all ops are asked: they are counted.
-    const bool is_known = !switches_.is_new(program_, op) && without_switch_ == 0;
-    if (is_known || switch_of(program_, op, target_)) return;
-    if (without_switch_++ == 0) first_without_switch_ = id;
+  void count_without_switch(OpId first) {
+    first_without_switch_ = first;
+    for (OpId id = first; id < program_.ops.size(); ++id) {
+      check_interruption_at(id);
+      const Op& op = program_.ops[id];
+      if (op.in_switch && !switch_of(program_, op, target_)) ++without_switch_;
+    }
   }
 
   void report_switches() {
@@ -218,22 +211,22 @@ class RouteChecker {
   }
 
   void report_missing() {
-    std::vector<Way> missing;
-    for (const auto& [key, way] : missing_) missing.push_back(way);
-    std::sort(missing.begin(), missing.end(), [](const Way& a, const Way& b) {
-      return std::tie(a.first, a.source, a.via) < std::tie(b.first, b.source, b.via);
+    std::vector<Missing> missing;
+    for (const auto& [key, one] : missing_) missing.push_back(one);
+    std::ranges::sort(missing, {}, [](const Missing& one) {
+      return std::tuple(one.way.first, one.way.from, one.way.via);
     });
     const bool fabric = router_.scope() == LinkScope::fabric;
-    for (const Way& way : missing) {
+    for (const auto& [way, count] : missing) {
       const std::string via =
           way.via < 0 ? "" : " via " + program_.vias[static_cast<std::size_t>(way.via)];
       std::string others;
-      if (way.count > 1) {
-        others = fmt::format(" (and {} more transfer{} between the two)", way.count - 1,
-                             way.count == 2 ? "" : "s");
+      if (count > 1) {
+        others = fmt::format(" (and {} more transfer{} between the two)", count - 1,
+                             count == 2 ? "" : "s");
       }
-      problem(fmt::format("op {}: no route from {} to {}{}{}{}", way.first, name_of(way.source),
-                          name_of(way.dst), via, fabric ? " over the GPU fabric" : "", others),
+      problem(fmt::format("op {}: no route from {} to {}{}{}{}", way.first, name_of(way.from),
+                          name_of(way.to), via, fabric ? " over the GPU fabric" : "", others),
               fabric ? "allow all links, or choose an algorithm that only uses neighbours" : "",
               way.first < program_.lines.size() ? program_.lines[way.first] : 0);
     }
@@ -255,14 +248,11 @@ class RouteChecker {
   const Target& target_;
   const Router& router_;
   const Placement& placement_;
-  const int groups_;  ///< whose transfers are checked: the machine may be alike for all of them
   std::vector<NodeId> nodes_;
   std::vector<std::vector<NodeId>> vias_;
-  SeenTransfers seen_;
-  std::unordered_map<std::uint64_t, Way> missing_;  ///< those without a route
-  std::map<NodeId, std::set<NodeId>> peers_;        ///< of GPUs that limit them
-  SwitchPlaces switches_;
-  std::int64_t without_switch_ = 0;  ///< ops
+  std::unordered_map<std::uint64_t, Missing> missing_;  ///< by transfer_key
+  std::map<NodeId, std::set<NodeId>> peers_;            ///< of GPUs that limit them
+  std::int64_t without_switch_ = 0;                     ///< ops
   OpId first_without_switch_ = 0;
   std::vector<Diagnostic> problems_;
 };
@@ -271,7 +261,14 @@ class RouteChecker {
 
 std::vector<Diagnostic> check_routes(const Program& program, const Target& target) {
   if (target.router == nullptr) return {};
-  return RouteChecker(program, target).check();
+  // The machine may be alike for all groups.
+  return check_routes(program, target, find_ways(program, groups_run(program, target.rotation)));
+}
+
+std::vector<Diagnostic> check_routes(const Program& program, const Target& target,
+                                     const Ways& ways) {
+  if (target.router == nullptr) return {};
+  return RouteChecker(program, target).check(ways);
 }
 
 }  // namespace espalier

@@ -102,47 +102,39 @@ BuildRequest request_for(const Query& query, const Machine& machine) {
 }
 
 std::optional<std::string> not_routable(const Program& program, const Machine& machine,
-                                        const Rotation* rotation) {
-  const auto problems = check_routes(program, {machine.router.get(), machine.placement, rotation});
+                                        const Ways& ways) {
+  const auto problems = check_routes(program, {machine.router.get(), machine.placement}, ways);
   if (problems.empty()) return std::nullopt;
   return problems.front().message;
 }
 
-LinksUsed links_used(const Program& program, const Machine& machine, const Rotation* rotation) {
+std::optional<std::string> not_routable(const Program& program, const Machine& machine) {
+  return not_routable(program, machine, find_ways(program, groups_run(program, nullptr)));
+}
+
+LinksUsed links_used(const Program& program, const Machine& machine, const Ways& ways) {
   const Router& router = *machine.router;
   const Topology& topology = router.topology();
   LinksUsed used;
   bool only_fabric = true;
   bool has_detours = router.scope() == LinkScope::detours;
-  SeenTransfers seen(program);  // programs repeat few transfers many times
-  SwitchPlaces seen_in_switch;
-  const Target target{&router, machine.placement};
-  const int groups = groups_run(program, rotation);
-  std::size_t turn = 0;
-  for (const Op& op : program.ops) {
-    check_interruption_at(turn++);
-    if (op.in_switch) {
-      used.in_switch = true;
-      if (!seen_in_switch.is_new(program, op)) continue;
-      const NodeId node = switch_of(program, op, target)->node;
-      only_fabric = only_fabric && topology.node(node).kind == NodeKind::nvswitch;
-      continue;
-    }
-    for_each_transfer_of_groups(program, op, groups, [&](PlaceId source, PlaceId dst) {
-      if (!seen.add(source, dst, op.via)) return false;
-      const NodeId from = node_of(program, machine.placement, source);
-      const NodeId to = node_of(program, machine.placement, dst);
-      const Route* route =
-          op.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[op.via]);
-      only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
-      used.over_host =
-          used.over_host || route->kind == RouteKind::peer || route->kind == RouteKind::staged;
-      if (op.via < 0) return true;
-      const bool is_inside = topology.node(from).host == topology.node(to).host;
-      has_detours = has_detours || (is_inside && crosses_network(topology, *route));
-      used.through_gpus = used.through_gpus || passes_gpu(topology, *route);
-      return true;
-    });
+  for (const OpId id : ways.in_switch) {
+    used.in_switch = true;
+    const NodeId node = switch_of(program, program.ops[id], {&router, machine.placement})->node;
+    only_fabric = only_fabric && topology.node(node).kind == NodeKind::nvswitch;
+  }
+  for (const Ways::Way& way : ways.transfers) {
+    const NodeId from = node_of(program, machine.placement, way.from);
+    const NodeId to = node_of(program, machine.placement, way.to);
+    const Route* route =
+        way.via < 0 ? router.route(from, to) : router.route(from, to, program.vias[way.via]);
+    only_fabric = only_fabric && route->kind == RouteKind::gpu_fabric;
+    used.over_host =
+        used.over_host || route->kind == RouteKind::peer || route->kind == RouteKind::staged;
+    if (way.via < 0) continue;
+    const bool is_inside = topology.node(from).host == topology.node(to).host;
+    has_detours = has_detours || (is_inside && crosses_network(topology, *route));
+    used.through_gpus = used.through_gpus || passes_gpu(topology, *route);
   }
   used.scope = has_detours ? LinkScope::detours : only_fabric ? LinkScope::fabric : router.scope();
   return used;
@@ -191,7 +183,7 @@ std::optional<Staged> staged_instead(const Program& program, const Machine& mach
 }
 
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakeProgram& make, const PartOfProgram& part) {
+               const MakeProgram& make, KeptPrograms* kept, const PartOfProgram& part) {
   BuildRequest request = request_for(query, machine);
   request.fold = part.fold;
   request.rounds_left_out = part.rounds_left_out;
@@ -210,7 +202,10 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
     }
   }
   built.notes = *request.notes;
-  built.why_not = not_routable(*program, machine, part.rotation);
+  const int groups = groups_run(*program, part.rotation);
+  built.ways = kept != nullptr ? kept->ways(*program, groups)
+                               : std::make_shared<const Ways>(find_ways(*program, groups));
+  built.why_not = not_routable(*program, machine, *built.ways);
   if (built.why_not && !choice.file) {
     if (auto staged = staged_instead(*program, machine)) {
       built.why_not.reset();
@@ -218,6 +213,7 @@ Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Quer
           "GPUs can map fewer peers than they have here: {} exchange data through host memory",
           counted(staged->pairs, "pair")));
       program = std::make_shared<const Program>(std::move(staged->program));
+      built.ways = nullptr;
     }
   }
   built.is_routing = built.why_not.has_value();

@@ -11,6 +11,8 @@
 #include "algorithms/algorithm.h"
 #include "ir/verify.h"
 #include "run/staging.h"
+#include "run/ways.h"
+#include "scenarios/kept_programs.h"
 #include "scenarios/study.h"
 
 namespace espalier {
@@ -23,10 +25,11 @@ void require_connected(const Machine& machine, const Query& query);
 BuildRequest request_for(const Query& query, const Machine& machine);
 
 /// Why the machine cannot carry out a program: a transfer without a
-/// route, or a GPU with more peers than it can map. Nothing if it can. `rotation`: of a folded
-/// program, as in Target.
+/// route, or a GPU with more peers than it can map. Nothing if it can. `ways`: of all its groups
+/// that are run.
 std::optional<std::string> not_routable(const Program& program, const Machine& machine,
-                                        const Rotation* rotation = nullptr);
+                                        const Ways& ways);
+std::optional<std::string> not_routable(const Program& program, const Machine& machine);
 
 /// The machine with routes over all links, whatever a profile makes of them, for who asks what it
 /// can carry out and not how fast. Throws what `place_ranks` throws.
@@ -51,9 +54,8 @@ struct LinksUsed {
   bool in_switch = false;     ///< ops in switches
 };
 
-/// \pre the machine has routes for all transfers. `rotation`: as above
-LinksUsed links_used(const Program& program, const Machine& machine,
-                     const Rotation* rotation = nullptr);
+/// \pre the machine has routes for all transfers. `ways`: as above
+LinksUsed links_used(const Program& program, const Machine& machine, const Ways& ways);
 
 /// A program for a machine, or why there is none.
 struct Built {
@@ -61,7 +63,8 @@ struct Built {
   bool is_routing = false;  ///< why not: there is a program, but the machine can't carry it out
   std::string instead;      ///< why not: what would fit a program in a file, where that is known
   std::shared_ptr<const Program> program;
-  std::vector<std::string> notes;  ///< what to tell about it (BuildRequest::notes)
+  std::shared_ptr<const Ways> ways;  ///< of all its groups that are run; null: not looked for
+  std::vector<std::string> notes;    ///< what to tell about it (BuildRequest::notes)
   /// Of a program in a file, which may be wrong; whether the machine can carry it out is not
   /// looked at then.
   std::optional<Verification> verification;
@@ -77,10 +80,12 @@ struct PartOfProgram {
   std::int64_t rounds_left_out = 0;    ///< BuildRequest::rounds_left_out
 };
 
-/// `make` builds the program of the choice; without it, `espalier::build` does.
+/// `make` builds the program of the choice, of which `kept` may know the ways; without them,
+/// `espalier::build` does, and they are found.
 using MakeProgram = std::function<std::shared_ptr<const Program>(const BuildRequest& request)>;
 Built build_on(const Machine& machine, const AlgorithmChoice& choice, const Query& query,
-               const MakeProgram& make = {}, const PartOfProgram& part = {});
+               const MakeProgram& make = {}, KeptPrograms* kept = nullptr,
+               const PartOfProgram& part = {});
 
 /// So many rounds alike mostly tell how all go on.
 inline constexpr std::int64_t kFirstRounds = 16;

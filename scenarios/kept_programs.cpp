@@ -66,6 +66,19 @@ std::shared_ptr<const Program> KeptPrograms::built(const AlgorithmChoice& choice
   return made->program;
 }
 
+std::shared_ptr<const Ways> KeptPrograms::ways(const Program& program, int groups) {
+  const auto find = [&] { return std::make_shared<const Ways>(find_ways(program, groups)); };
+  const auto known =
+      std::ranges::find_if(known_, [&](const auto& one) { return one->program.get() == &program; });
+  if (known == known_.end()) return find();
+  KeptProgram& kept = **known;
+  if (!kept.ways || kept.groups_of_ways != groups) {
+    kept.ways = find();
+    kept.groups_of_ways = groups;
+  }
+  return kept.ways;
+}
+
 const Verification& verdict_on(KeptProgram& known) {
   if (!known.verdict) known.verdict = verify(*known.program);
   return *known.verdict;

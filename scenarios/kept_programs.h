@@ -12,6 +12,7 @@
 #include "algorithms/algorithm.h"
 #include "ir/program.h"
 #include "ir/verify.h"
+#include "run/ways.h"
 
 namespace espalier {
 
@@ -29,6 +30,8 @@ struct KeptProgram {
   std::shared_ptr<const Program> program;
   std::vector<Recipe> recipes = {};          ///< that it is known to be of
   std::optional<Verification> verdict = {};  ///< of one from a file, known from the beginning
+  std::shared_ptr<const Ways> ways = {};     ///< of some of its groups, once they were asked for
+  int groups_of_ways = 0;                    ///< how many
   std::shared_ptr<std::any> found = {};      ///< RunOptions::found, while it is among the latest
 };
 
@@ -43,6 +46,9 @@ class KeptPrograms {
   /// The program of a choice, which is built when it is first asked for. Null where it is neither
   /// Algorithm::of_ranks_alone nor has a recipe.
   std::shared_ptr<const Program> built(const AlgorithmChoice& choice, const BuildRequest& request);
+
+  /// Of a program and its first `groups` groups, found once where the program is kept.
+  std::shared_ptr<const Ways> ways(const Program& program, int groups);
 
   std::size_t programs() const { return known_.size(); }
 

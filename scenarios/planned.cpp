@@ -58,7 +58,9 @@ Planned plan_query(Study& study, const Query& query) {
     throw_impossible(query, machine, *reason);
   }
   planned.loads = link_loads(planned.forest, *machine.router, machine.placement);
-  planned.bound_links = links_used(exact_program(choice, request, planned), machine).scope;
+  const Program exact = exact_program(choice, request, planned);
+  const Ways ways = find_ways(exact, groups_run(exact, nullptr));
+  planned.bound_links = links_used(exact, machine, ways).scope;
   const Router router(*machine.topology, machine.router->profile(), planned.bound_links);
   Placement counted = machine.placement;
   if (!choice.algorithm->uses_relays) counted.relays.clear();

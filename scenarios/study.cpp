@@ -83,7 +83,8 @@ std::shared_ptr<Study::Prepared> Study::prepare(const Query& query, Machine& mac
     }
     const MakeProgram make = cache_->builder(machine, made->choice, asked_);
     built = *build_rounds(few, *made, [&](std::int64_t left_out) {
-      return build_on(machine, made->choice, query, make, {.rounds_left_out = left_out});
+      return build_on(machine, made->choice, query, make, &cache_->kept_programs,
+                      {.rounds_left_out = left_out});
     });
     is_whole = true;
   }
@@ -142,8 +143,11 @@ void Study::finish(Prepared& made, Built built, const Query& query, const Machin
     made.blocks = library_call(made.choice, request_for(query, machine)).blocks;
   }
   if (made.is_wrong()) return;
-  made.longest_transfer = longest_transfer_units(*made.whole);
-  made.links = links_used(*made.whole, machine, made.rotation.get());
+  if (!built.ways) {
+    built.ways = cache_->kept_programs.ways(*made.whole, static_cast<int>(made.groups()));
+  }
+  made.longest_transfer = built.ways->longest_units;
+  made.links = links_used(*made.whole, machine, *built.ways);
   const Protocol& protocol = machine.router->profile().protocol;
   if (made.links.over_host && !protocol.over_host_links) {
     made.skipped = fmt::format(
@@ -151,6 +155,8 @@ void Study::finish(Prepared& made, Built built, const Query& query, const Machin
         "these transfers cross a host's links",
         protocol.name);
   }
+  // The simulator asks for routes alone, which there are.
+  if (simulator_ == &backend_) made.simulable.insert(0);
 }
 
 const AlgorithmChoice& Study::choice(const std::string& algorithm) {

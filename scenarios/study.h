@@ -230,7 +230,7 @@ class Study {
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Machine make(const Query& query);
-  const Machine* under_open_protocol(const Query& query, const Topology& topology) const;
+  const Machine* routed_alike(const Query& query, const Router& router) const;
   /// Held by who uses it: preparing another may forget this one.
   std::shared_ptr<Prepared> prepare(const Query& query, Machine& machine);
   /// How many of a program's rounds are built, and how many are left out.

@@ -38,7 +38,7 @@ std::optional<Built> Study::build_folded(const Query& query, const Machine& mach
     if (is_planned && !folds_ways(plan(request), machine, *folding->rotation)) return std::nullopt;
     const bool begin_alike = starts_fold(machine, query, folding->fold);
     if (!begin_alike && !not_built(made.choice, request)) return std::nullopt;
-    Built built = build_on(machine, made.choice, query, make,
+    Built built = build_on(machine, made.choice, query, make, &cache_->kept_programs,
                            {.fold = folding->fold,
                             .rotation = folding->rotation.get(),
                             .rounds_left_out = rounds_left_out});

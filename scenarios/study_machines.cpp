@@ -93,10 +93,10 @@ Machine Study::make(const Query& query) {
   made.is_sized_by_ranks = cache_->given.contains(machine_spec(query));
   made.router = std::make_unique<Router>(*made.topology,
                                          made.topology->shared_profile(query.profile), query.links);
-  const Machine* const with_same_routes = under_open_protocol(query, *made.topology);
+  const Machine* const with_same_routes = routed_alike(query, *made.router);
   if (with_same_routes != nullptr) {
     made.placement = with_same_routes->placement;
-    made.found = found_whatever_protocol(*with_same_routes->found);
+    made.found = found_whatever_profile(*with_same_routes->found);
   } else {
     made.placement = place_ranks(*made.router, query.gpus, query.relays);
   }
@@ -118,17 +118,16 @@ Machine Study::make(const Query& query) {
   return made;
 }
 
-/// The machine under the same profile with its protocol open, where it is known and the topology is
-/// the same: a protocol takes the same part of every link (Protocol::wire), so that routes do not
-/// depend on it.
-const Machine* Study::under_open_protocol(const Query& query, const Topology& topology) const {
-  const ProfileWord word = profile_word(query.profile);
-  if (word.protocol.empty()) return nullptr;
-  const auto known = cache_->machines.find(
-      {machine_spec(query), query.gpus, query.relays, word.runtime, query.links});
-  const bool is_known =
-      known != cache_->machines.end() && known->second.topology.get() == &topology;
-  return is_known ? &known->second : nullptr;
+/// One that is known under another profile, whose routes go the same ways.
+const Machine* Study::routed_alike(const Query& query, const Router& router) const {
+  const auto first = cache_->machines.lower_bound(
+      {machine_spec(query), query.gpus, query.relays, "", LinkScope::all});
+  for (auto known = first; known != cache_->machines.end(); ++known) {
+    const auto& [spec, gpus, relays, profile, links] = known->first;
+    if (spec != machine_spec(query) || gpus != query.gpus || relays != query.relays) break;
+    if (router.goes_as(*known->second.router)) return &known->second;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<const Topology> Study::topology(const Query& query) {

@@ -216,14 +216,14 @@ bool BlockInterpreter::send(std::size_t id, Ticks wait) {
                             ? std::min(bytes, protocol_.pass_bytes) / block.send_bytes_per_s
                             : 0;
   const double own_s = std::max(hold_s(block, block.send_hold_s) - pass_s, 0.0);
-  machine_.count(block.resources, bytes * plan_.repeated(loops_));
+  machine_.count(span_of(block.resources), bytes * plan_.repeated(loops_));
   if (block.alone != kNoResource) machine_.count(block.alone, bytes * plan_.repeated(loops_));
   ++transfers_;
   const Ticks latency = wait + unit_.from_s(own_s);
   const bool moves = bytes > 0 && (!block.resources.empty() || block.alone != kNoResource);
   if (latency.value <= 0 && !moves) return true;
   block.is_sending = true;
-  engine_.start(block.resources, block.alone, latency, bytes, static_cast<FlowToken>(id));
+  engine_.start(span_of(block.resources), block.alone, latency, bytes, static_cast<FlowToken>(id));
   return false;
 }
 

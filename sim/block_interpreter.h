@@ -77,7 +77,7 @@ class BlockInterpreter {
     bool is_finished = false;
     Lacks lacks = Lacks::nothing;
     std::vector<std::int64_t> loops_done;  ///< by step
-    std::vector<ResourceId> resources;     ///< what sending uses
+    ResourceList resources;                ///< what sending uses
     ResourceId alone = kNoResource;        ///< and nobody else does
     double send_hold_s = 0;
     double landing_s = 0;

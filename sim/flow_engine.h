@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,6 +17,11 @@ namespace espalier {
 /// simulation.
 using ResourceId = std::uint32_t;
 inline constexpr ResourceId kNoResource = ~ResourceId{0};
+/// Those of an op: mostly few.
+using ResourceList = boost::container::small_vector<ResourceId, 8>;
+inline std::span<const ResourceId> span_of(const ResourceList& list) {
+  return {list.data(), list.size()};
+}
 /// Whose flow it is; the engine hands it back.
 using FlowToken = std::uint32_t;
 

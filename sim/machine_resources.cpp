@@ -49,6 +49,19 @@ double checked_share_of(const Router& router) {
   return gbps > 0 ? kProxyGbps / gbps : 0;
 }
 
+std::vector<NodeId> nodes_of(const Program& program, const Placement& placement) {
+  std::vector<NodeId> nodes;
+  for (PlaceId place = 0; place < program.places(); ++place) {
+    nodes.push_back(node_of(program, placement, place));
+  }
+  return nodes;
+}
+
+/// Mostly once.
+void add(ResourceList& resources, std::size_t times, ResourceId id) {
+  for (std::size_t i = 0; i < times; ++i) resources.push_back(id);
+}
+
 /// What processes fetch takes as long as so many accesses of memory and a part of one.
 constexpr std::size_t kAccessParts = 4;
 
@@ -59,6 +72,7 @@ MachineResources::MachineResources(const Program& program, const Target& target,
     : program_(program),
       target_(target),
       router_(*target.router),
+      nodes_(nodes_of(program, target.placement)),
       unit_(unit),
       engine_(&engine),
       message_bytes_(message_bytes),
@@ -76,10 +90,6 @@ MachineResources::MachineResources(const Program& program, const Target& target,
       copy_gbps_(by_node(router_.profile().protocol.copy_gbps, router_.topology())),
       sender_gbps_(by_node(router_.profile().protocol.gpu_gbps, router_.topology())) {
   for (auto& of_arrival : exchange_) of_arrival.assign(memory_.size(), kNoResource);
-}
-
-NodeId MachineResources::node_of(PlaceId place) const {
-  return espalier::node_of(program_, target_.placement, place);
 }
 
 double MachineResources::computing_s(PlaceId place, double duration_s) const {
@@ -218,7 +228,7 @@ Path MachineResources::made_of(NodeId from, NodeId to, const Route& route) {
 }
 
 void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what,
-                                double gbps, std::size_t times, std::vector<ResourceId>& resources,
+                                double gbps, std::size_t times, ResourceList& resources,
                                 std::size_t parts) {
   if (gbps <= 0) return;
   if (target_.rotation != nullptr) node = target_.rotation->first(node);
@@ -227,7 +237,7 @@ void MachineResources::use_node(std::vector<ResourceId>& by_node, NodeId node, c
     id = make({.kind = Label::Kind::node, .id = static_cast<std::uint32_t>(node), .what = what},
               gbps, false, per_group(node), parts);
   }
-  resources.insert(resources.end(), times, id);
+  add(resources, times, id);
 }
 
 double MachineResources::touched_bytes_of(NodeId node) {
@@ -269,7 +279,7 @@ const MemoryRates& MachineResources::rates_of_memory(const Node& part) {
 /// What several nodes of a host share, if `node` is one of them.
 void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char* what,
                                   double (*gbps)(const MemoryRates&), std::size_t times,
-                                  std::vector<ResourceId>& resources, std::size_t parts) {
+                                  ResourceList& resources, std::size_t parts) {
   const Node& part = router_.topology().node(node);
   if (part.memory.empty()) return;
   const auto [found, is_new] = known.try_emplace({part.host, part.memory}, kNoResource);
@@ -279,11 +289,10 @@ void MachineResources::use_shared(ByHostAndName& known, NodeId node, const char*
              shared_gbps, false, 1, parts);
   }
   if (found->second == kNoResource) return;  // not modelled
-  resources.insert(resources.end(), times, found->second);
+  add(resources, times, found->second);
 }
 
-void MachineResources::use_memory(PlaceId place, std::size_t times,
-                                  std::vector<ResourceId>& resources) {
+void MachineResources::use_memory(PlaceId place, std::size_t times, ResourceList& resources) {
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(memory_, node, " memory", router_.topology().node(node).memory_gbps, times, resources);
@@ -291,8 +300,7 @@ void MachineResources::use_memory(PlaceId place, std::size_t times,
              access_parts_);
 }
 
-void MachineResources::use_reduction(PlaceId place, std::size_t times,
-                                     std::vector<ResourceId>& resources) {
+void MachineResources::use_reduction(PlaceId place, std::size_t times, ResourceList& resources) {
   const NodeId node = node_of(place);
   use_node(reduction_, node, " reduction", rates_of(node).reduce_gbps, times, resources);
   use_shared(
@@ -300,8 +308,7 @@ void MachineResources::use_reduction(PlaceId place, std::size_t times,
       [](const MemoryRates& rates) { return rates.reduce_gbps; }, times, resources);
 }
 
-void MachineResources::use_access(PlaceId place, std::size_t times,
-                                  std::vector<ResourceId>& resources) {
+void MachineResources::use_access(PlaceId place, std::size_t times, ResourceList& resources) {
   if (!router_.profile().models_memory) return;
   const NodeId node = node_of(place);
   use_node(access_, node, " access", rates_of(node).gbps, times * access_parts_, resources,
@@ -318,7 +325,7 @@ bool MachineResources::has_exchange() const {
 }
 
 void MachineResources::use_exchange(PlaceId from, PlaceId to, Arrival arrival,
-                                    std::vector<ResourceId>& resources) {
+                                    ResourceList& resources) {
   const NodeId source = node_of(from);
   const NodeId sink = node_of(to);
   const Node& here = router_.topology().node(sink);
@@ -401,7 +408,7 @@ ResourceId MachineResources::slowed_block(PlaceId place, std::uint16_t lane, dou
   return known->second;
 }
 
-void MachineResources::use_sender(PlaceId from, std::vector<ResourceId>& resources) {
+void MachineResources::use_sender(PlaceId from, ResourceList& resources) {
   if (sender_gbps_.empty()) return;
   const NodeId node = node_of(from);
   use_node(senders_, node, " blocks", sender_gbps_[static_cast<std::size_t>(node)], 1, resources);
@@ -411,7 +418,7 @@ double MachineResources::most_proxy_bytes(const Router& router, double bytes) {
   return std::max(message_bytes_of(router), bytes * checked_share_of(router));
 }
 
-void MachineResources::use_proxy(NodeId of, std::vector<ResourceId>& resources) {
+void MachineResources::use_proxy(NodeId of, ResourceList& resources) {
   use_node(proxies_, of, " proxy", kProxyGbps, 1, resources);
 }
 

@@ -22,7 +22,7 @@ namespace espalier {
 
 /// What a transfer between two places needs, before any memory or reduction traffic.
 struct Path {
-  std::vector<ResourceId> resources;
+  ResourceList resources;
   double latency_s = 0;
   StartUp start_up;
   double slice_s = 0;                ///< Route::slice_s
@@ -63,17 +63,17 @@ class MachineResources {
 
   /// Appends the memory of `place`, its own and what it has a part of, `times` times, when the
   /// profile models memory and it is known.
-  void use_memory(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+  void use_memory(PlaceId place, std::size_t times, ResourceList& resources);
   /// Same for the reduction rate of `place`.
-  void use_reduction(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+  void use_reduction(PlaceId place, std::size_t times, ResourceList& resources);
 
   /// Same for what kernels of `place` can read and write, when the profile models memory.
-  void use_access(PlaceId place, std::size_t times, std::vector<ResourceId>& resources);
+  void use_access(PlaceId place, std::size_t times, ResourceList& resources);
 
   /// Whether any place gets less from others than links and memories have.
   bool has_exchange() const;
   /// Same for what one place gets from another one whose memory is a part of the same.
-  void use_exchange(PlaceId from, PlaceId to, Arrival arrival, std::vector<ResourceId>& resources);
+  void use_exchange(PlaceId from, PlaceId to, Arrival arrival, ResourceList& resources);
 
   /// The block, or the blocks, that carry out an op at `place`; kNoResource where its links are no
   /// faster. `lane`: which blocks; `blocks`: how many there are, in rates of a whole one.
@@ -85,10 +85,10 @@ class MachineResources {
   /// The lane's blocks where they pass no more than that, which is less than they could.
   ResourceId slowed_block(PlaceId place, std::uint16_t lane, double bytes_per_s);
   /// Same for what all blocks of a GPU can send, when the protocol limits it.
-  void use_sender(PlaceId from, std::vector<ResourceId>& resources);
+  void use_sender(PlaceId from, ResourceList& resources);
   /// The proxy of a GPU, or of a host's memory: the thread that posts its messages, those that it
   /// sends and those that it receives, one after the other.
-  void use_proxy(NodeId of, std::vector<ResourceId>& resources);
+  void use_proxy(NodeId of, ResourceList& resources);
   /// So many bytes of its proxies are a message; and what a sender's has to look through before it
   /// posts one of `bytes`, 0 where it need not.
   double message_bytes() const { return proxy_bytes_; }
@@ -140,7 +140,7 @@ class MachineResources {
     std::size_t parts = 1;  ///< a use counts as so many, of so many times the bytes
   };
 
-  NodeId node_of(PlaceId place) const;
+  NodeId node_of(PlaceId place) const { return nodes_[static_cast<std::size_t>(place)]; }
   const Route& route_of(PlaceId from, PlaceId to, int via) const;
   Path made_of(NodeId from, NodeId to, const Route& route);
   const Path& path_of(NodeId from, NodeId to);
@@ -152,11 +152,11 @@ class MachineResources {
   using ByHostAndName = std::map<std::pair<int, std::string>, ResourceId>;
 
   void use_node(std::vector<ResourceId>& by_node, NodeId node, const char* what, double gbps,
-                std::size_t times, std::vector<ResourceId>& resources, std::size_t parts = 1);
+                std::size_t times, ResourceList& resources, std::size_t parts = 1);
   /// `gbps`: of its memory's rates.
   void use_shared(ByHostAndName& known, NodeId node, const char* what,
-                  double (*gbps)(const MemoryRates&), std::size_t times,
-                  std::vector<ResourceId>& resources, std::size_t parts = 1);
+                  double (*gbps)(const MemoryRates&), std::size_t times, ResourceList& resources,
+                  std::size_t parts = 1);
   double touched_bytes_of(NodeId node);
   const MemoryRates& rates_of(NodeId node);
   const MemoryRates& rates_of_memory(const Node& part);
@@ -164,6 +164,7 @@ class MachineResources {
   const Program& program_;
   const Target& target_;
   const Router& router_;
+  const std::vector<NodeId> nodes_;  ///< by place
   const TimeUnit unit_;
   FlowEngine* engine_;
   const double message_bytes_;

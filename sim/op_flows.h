@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,10 +28,10 @@ struct FlowList {
     mutable FlowKind kind = kUnknownKind;  ///< FlowEngine::start
   };
 
-  std::vector<Flow> flows;
-  std::vector<ResourceId> resources;  ///< of all flows
-  double landing_s = 0;               ///< so long after the flows the result is where it belongs
-  std::int64_t transfers = 0;         ///< between places (see for_each_transfer)
+  boost::container::small_vector<Flow, 1> flows;
+  ResourceList resources;      ///< of all flows
+  double landing_s = 0;        ///< so long after the flows the result is where it belongs
+  std::int64_t transfers = 0;  ///< between places (see for_each_transfer)
 
   std::span<const ResourceId> resources_of(const Flow& flow) const {
     return {resources.data() + flow.first_resource, flow.resource_count};

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -425,6 +426,19 @@ Router::~Router() = default;
 const Profile& Router::profile() const { return impl_->profile; }
 std::shared_ptr<const Profile> Router::shared_profile() const { return impl_->shared_profile; }
 Router::Router(Router&&) noexcept = default;
+
+bool Router::goes_as(const Router& other) const {
+  if (&topology_ != &other.topology_ || scope_ != other.scope_) return false;
+  std::vector<LinkId> links(topology_.links.size());
+  std::iota(links.begin(), links.end(), LinkId{0});
+  std::ranges::sort(links, {}, [&](LinkId link) { return capacity_gbps(link); });
+  return std::ranges::adjacent_find(links, [&](LinkId slower, LinkId faster) {
+           const bool is_less = capacity_gbps(slower) < capacity_gbps(faster);
+           const double there_gbps = other.capacity_gbps(slower);
+           const double next_gbps = other.capacity_gbps(faster);
+           return is_less ? there_gbps >= next_gbps : there_gbps != next_gbps;
+         }) == links.end();
+}
 
 const Route* Router::route(NodeId from, NodeId to) const {
   const auto nodes = static_cast<NodeId>(topology_.nodes.size());

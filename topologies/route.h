@@ -97,6 +97,11 @@ class Router {
   /// GB/s of one direction of a link under the profile (both directions for half and shared).
   double capacity_gbps(LinkId link) const;
 
+  /// Whether routes take the same ways as another router's, whatever they cost: those of the same
+  /// machine and scope do where links are in the same order by rate, as ways depend on nothing else
+  /// of a profile. False may be wrong.
+  bool goes_as(const Router& other) const;
+
   const Topology& topology() const { return topology_; }
   const Profile& profile() const;
   std::shared_ptr<const Profile> shared_profile() const;
