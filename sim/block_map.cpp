@@ -113,6 +113,7 @@ void BlockMap::split(const Program& program, int groups, PlaceId place,
 
 std::size_t BlockMap::width(PlaceId place, std::uint16_t lane) const {
   if (!has_blocks_ || is_host_[static_cast<std::size_t>(place)]) return 0;
+  if (widths_.empty()) return 1;
   const std::uint32_t found = split_lanes_.find(key_of(place, lane));
   return found == HashNumbers::kNone ? 1 : widths_[found];
 }
@@ -168,11 +169,13 @@ void BlockMap::share(PlaceId place, std::vector<Lane> lanes, int blocks) {
 }
 
 std::uint32_t BlockMap::shared_block(PlaceId place, std::uint16_t lane) const {
+  if (!shares()) return kNone;
   const std::uint32_t found = sharing_lanes_.find(key_of(place, lane));
   return found == HashNumbers::kNone ? kNone : shared_[found].block;
 }
 
 std::uint16_t BlockMap::lane_on_block(PlaceId place, std::uint16_t lane) const {
+  if (!shares()) return lane;
   const std::uint32_t found = sharing_lanes_.find(key_of(place, lane));
   return found == HashNumbers::kNone ? lane : shared_[found].number;
 }

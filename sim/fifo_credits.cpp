@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/hash.h"
 
 namespace espalier {
 
@@ -31,7 +32,9 @@ bool FifoCredits::take(OpId id, std::uint16_t block, std::size_t width) {
   const std::uint64_t key = static_cast<std::uint64_t>(op.at) << 36 |
                             static_cast<std::uint64_t>(block) << 20 |
                             static_cast<std::uint64_t>(op.dst.place);
-  fifo_of_[id] = &fifos_[key];
+  const std::uint32_t number = fifo_numbers_.number(mix64(key));
+  if (number == fifos_.size()) fifos_.emplace_back();
+  fifo_of_[id] = &fifos_[number];
   if (may_begin(id)) return true;
   fifo_of_[id]->waiting.push_back(id);
   return false;
@@ -60,10 +63,10 @@ void FifoCredits::give_back(OpId id) {
   Fifo* const fifo = std::exchange(fifo_of_[id], nullptr);
   if (fifo == nullptr) return;
   fifo->used -= taken_[id];
-  while (!fifo->waiting.empty() && may_begin(fifo->waiting.front())) {
-    freed_.push_back(fifo->waiting.front());
-    fifo->waiting.pop_front();
-  }
+  auto& waiting = fifo->waiting;
+  const auto first = std::ranges::find_if(waiting, [&](OpId one) { return !may_begin(one); });
+  freed_.insert(freed_.end(), waiting.begin(), first);
+  waiting.erase(waiting.begin(), first);
 }
 
 bool FifoCredits::lacks_steps(OpId op) const { return taken_[op] < 0; }

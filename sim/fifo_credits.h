@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <unordered_map>
 #include <vector>
 
+#include "core/hash_numbers.h"
 #include "ir/program.h"
 #include "ir/rounds.h"
 #include "sim/sent_data.h"
@@ -37,7 +37,7 @@ class FifoCredits {
  private:
   struct Fifo {
     int used = 0;
-    std::deque<OpId> waiting;  ///< in order
+    std::vector<OpId> waiting;  ///< in order
   };
   bool may_begin(OpId op);
   void give_back(OpId op);
@@ -47,9 +47,10 @@ class FifoCredits {
   const SentData& sent_;
   const int steps_;
   const double units_per_step_;
-  std::vector<int> taken_;                         ///< by op; negative: wanted, in vain so far
-  std::unordered_map<std::uint64_t, Fifo> fifos_;  ///< by place, block and peer
-  std::vector<Fifo*> fifo_of_;                     ///< by op that has steps or waits for them
+  std::vector<int> taken_;      ///< by op; negative: wanted, in vain so far
+  HashNumbers fifo_numbers_;    ///< by place, block and peer
+  std::deque<Fifo> fifos_;      ///< by number; they stay where they are
+  std::vector<Fifo*> fifo_of_;  ///< by op that has steps or waits for them
   std::vector<OpId> freed_;
 };
 

@@ -13,7 +13,7 @@ namespace espalier {
 void ResourceBundles::add(double bytes_per_tick) {
   CHECK(bytes_per_tick > 0);
   const auto id = static_cast<ResourceId>(all_.size());
-  all_.push_back({bytes_per_tick, id, false, {id}});
+  all_.push_back({bytes_per_tick, id, false, {}});
 }
 
 void ResourceBundles::use(std::span<const Wanted> wanted, const OnSplit& on_split) {
@@ -62,7 +62,7 @@ void ResourceBundles::bundle(std::vector<ResourceId> members) {
     all_[id].representative = representative;
     all_[id].members.clear();
   }
-  all_[representative].members = std::move(members);
+  if (members.size() > 1) all_[representative].members = std::move(members);
 }
 
 void ResourceBundles::split(ResourceId known, std::span<const ResourceId> part,

@@ -31,7 +31,9 @@ class ResourceBundles {
   ResourceId representative(ResourceId id) const { return all_[id].representative; }
   /// Its bundle, in order. \pre it represents that
   std::span<const ResourceId> members(ResourceId representative) const {
-    return all_[representative].members;
+    const Resource& one = all_[representative];
+    if (one.members.empty()) return {&one.representative, 1};
+    return one.members;
   }
 
   /// A new kind of flows uses these. \pre each is listed once
@@ -42,7 +44,7 @@ class ResourceBundles {
     double bytes_per_tick = 0;
     ResourceId representative = 0;
     bool is_used = false;
-    std::vector<ResourceId> members;  ///< of one that represents a bundle
+    std::vector<ResourceId> members;  ///< of one that represents a bundle; empty: itself alone
   };
 
   void bundle(std::vector<ResourceId> members);

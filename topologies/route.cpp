@@ -23,11 +23,10 @@ namespace espalier {
 namespace {
 
 /// GB/s of data.
-double capacity(const Link& link, const Profile& profile) {
+double capacity(const Link& link, const Profile& profile, const LinkProfile* row) {
   const bool is_measured = link.measured_gbps > 0;
   if (profile.uses_measured && is_measured) return link.measured_gbps / profile.protocol.wire;
-  const auto row = profile.links.find(link.kind);
-  const double efficiency = row == profile.links.end() ? 1 : row->second.efficiency;
+  const double efficiency = row == nullptr ? 1 : row->efficiency;
   double gbps = link.gbps * link.count * efficiency;
   // What a copy engine does not get through a host's links or a NIC, a kernel does not either.
   const bool by_kernel = !profile.protocol.name.empty();
@@ -37,12 +36,30 @@ double capacity(const Link& link, const Profile& profile) {
   return gbps / profile.protocol.wire;
 }
 
-std::vector<double> capacities(const Topology& topology, const Profile& profile) {
+/// By link, what the profile says of its kind; null: nothing.
+std::vector<const LinkProfile*> rows_of(const Topology& topology, const Profile& profile) {
+  std::vector<const LinkProfile*> rows;
+  rows.reserve(topology.links.size());
+  const Link* before = nullptr;
+  for (const Link& link : topology.links) {
+    if (before != nullptr && before->kind == link.kind) {  // mostly
+      rows.push_back(rows.back());
+    } else {
+      const auto known = profile.links.find(link.kind);
+      rows.push_back(known == profile.links.end() ? nullptr : &known->second);
+    }
+    before = &link;
+  }
+  return rows;
+}
+
+std::vector<double> capacities(const Topology& topology, const Profile& profile,
+                               const std::vector<const LinkProfile*>& rows) {
   std::vector<double> all;
   all.reserve(topology.links.size());
   std::unordered_map<std::string_view, double> of_medium;
   for (const Link& link : topology.links) {
-    all.push_back(capacity(link, profile));
+    all.push_back(capacity(link, profile, rows[all.size()]));
     if (link.duplex != Duplex::shared) continue;
     double& least = of_medium.emplace(link.medium, all.back()).first->second;
     least = std::min(least, all.back());
@@ -104,19 +121,22 @@ struct Router::Impl {
       : topology(machine),
         shared_profile(std::move(rates)),
         profile(*shared_profile),
-        scope(links),
-        graph(machine, capacities(machine, profile)),
-        accesses(machine.nodes.size()) {
-    for (NodeId id = 0; id < static_cast<NodeId>(machine.nodes.size()); ++id) {
-      if (machine.node(id).combines) combining.push_back(id);
-      of_host[machine.node(id).host].push_back(id);
-    }
-    may_join = may_join_hosts(machine);
-  }
+        scope(links) {}
 
   const Node& node(NodeId id) const { return topology.node(id); }
   bool is_gpu(NodeId id) const { return node(id).kind == NodeKind::gpu; }
 
+  struct Links {
+    LinkGraph graph;
+    std::vector<const LinkProfile*> rows;  ///< by link: see rows_of
+  };
+  const Links& links() const;
+  const LinkGraph& graph() const { return links().graph; }
+  struct Switches {
+    std::vector<NodeId> all;  ///< that combine
+    bool may_join = true;     ///< the GPU fabric of some host goes on in another
+  };
+  const Switches& combining() const;
   const PathTree& tree(Net net, NodeId source);
   std::optional<std::vector<Hop>> path(Net net, NodeId from, NodeId to);
   std::optional<std::vector<Hop>> through_cpu(NodeId from, NodeId to);
@@ -140,10 +160,10 @@ struct Router::Impl {
   const std::shared_ptr<const Profile> shared_profile;
   const Profile& profile;
   const LinkScope scope;
-  const LinkGraph graph;
-  std::vector<NodeId> combining;  ///< switches
-  bool may_join = true;           ///< the GPU fabric of some host goes on in another
-  std::unordered_map<int, std::vector<NodeId>> of_host;
+  // Found when first asked for: a machine has a router for each protocol, of which few are asked.
+  mutable std::optional<Links> known_links;
+  mutable std::optional<Switches> known_switches;
+  std::unordered_map<int, std::vector<NodeId>> of_host;  ///< once accesses are
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
   std::vector<AccessList> accesses;  ///< by node
   // Node-based maps: a reference to an entry stays valid when others are added.
@@ -156,20 +176,40 @@ struct Router::Impl {
   std::map<std::string, std::vector<NodeId>, std::less<>> via_texts;
 };
 
+const Router::Impl::Links& Router::Impl::links() const {
+  if (!known_links) {
+    std::vector<const LinkProfile*> rows = rows_of(topology, profile);
+    std::vector<double> gbps = capacities(topology, profile, rows);
+    known_links.emplace(Links{LinkGraph(topology, std::move(gbps)), std::move(rows)});
+  }
+  return *known_links;
+}
+
+const Router::Impl::Switches& Router::Impl::combining() const {
+  if (!known_switches) {
+    Switches& made = known_switches.emplace();
+    for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes.size()); ++id) {
+      if (node(id).combines) made.all.push_back(id);
+    }
+    made.may_join = may_join_hosts(topology);
+  }
+  return *known_switches;
+}
+
 const PathTree& Router::Impl::tree(Net net, NodeId source) {
   auto& known = trees[static_cast<std::size_t>(net)];
   const auto at = known.find(source);
   if (at != known.end()) return at->second;
-  return known.emplace(source, PathTree(graph, net, source)).first->second;
+  return known.emplace(source, PathTree(graph(), net, source)).first->second;
 }
 
 std::optional<std::vector<Hop>> Router::Impl::path(Net net, NodeId from, NodeId to) {
   // Neighbours without growing a tree, so that a ring of a thousand GPUs costs a thousand steps.
-  for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
+  for (const LinkGraph::Edge& edge : graph().edges(net, from)) {
     if (edge.to == to) return std::vector<Hop>{edge.hop};
   }
   // Nor where one node is between: thousands of NICs at a switch would have trees of thousands.
-  if (auto hops = path_over_one_node(graph, net, from, to)) return hops;
+  if (auto hops = path_over_one_node(graph(), net, from, to)) return hops;
   const PathTree& paths = tree(net, from);
   const PathTree::End* end = paths.find(to);
   if (end == nullptr) return std::nullopt;
@@ -202,7 +242,7 @@ void Router::Impl::list_accesses(NodeId id, AccessList& list) {
   const PathTree& host = tree(Net::host, id);
   for (const PathTree::End& end : host.ends()) {
     const bool enters = end.node == id || node(end.node).kind == NodeKind::nic;
-    if (!enters || graph.edges(Net::network, end.node).empty()) continue;
+    if (!enters || graph().edges(Net::network, end.node).empty()) continue;
     list.all.push_back({end.node, end.gbps, host.path(end)});
   }
   const auto rank = [](const Access& access) {
@@ -218,6 +258,12 @@ void Router::Impl::list_accesses(NodeId id, AccessList& list) {
 }
 
 const AccessList& Router::Impl::access_list(NodeId id) {
+  if (accesses.empty()) {
+    accesses.resize(topology.nodes.size());
+    for (NodeId one = 0; one < static_cast<NodeId>(topology.nodes.size()); ++one) {
+      of_host[node(one).host].push_back(one);
+    }
+  }
   AccessList& list = accesses[static_cast<std::size_t>(id)];
   if (list.ready) return list;
   // The GPUs of a host that have the same NICs to choose from take turns.
@@ -310,8 +356,8 @@ Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) c
       const auto held = profile.protocol.hold_s.find(link.link_class);
       route.slice_s = held == profile.protocol.hold_s.end() ? hop_s : held->second;
     }
-    const auto row = profile.links.find(link.kind);
-    if (row != profile.links.end()) route.start_up.combine(row->second.start_up());
+    const LinkProfile* const row = links().rows[static_cast<std::size_t>(hop.link)];
+    if (row != nullptr) route.start_up.combine(row->start_up());
   }
   if (hop_s > 0 && slowest == LinkClass::gpu_fabric) {
     const double more_s = hop_more_s(route.hops.back());
@@ -362,7 +408,7 @@ std::optional<Route> Router::Impl::compute_via(const Router& router, NodeId from
 std::optional<Hop> Router::Impl::hop(NodeId from, NodeId to) const {
   for (const Net net : {Net::gpu_fabric, Net::host, Net::network}) {
     if (scope == LinkScope::fabric && net != Net::gpu_fabric) continue;
-    for (const LinkGraph::Edge& edge : graph.edges(net, from)) {
+    for (const LinkGraph::Edge& edge : graph().edges(net, from)) {
       if (edge.to == to) return edge.hop;
     }
   }
@@ -509,11 +555,11 @@ std::optional<NodeId> Router::Impl::find_switch(const Router& router,
                                                 std::optional<NodeId> named) const {
   std::optional<NodeId> best;
   std::size_t best_hops = 0;
-  for (const NodeId candidate : combining) {
+  for (const NodeId candidate : combining().all) {
     if (named && candidate != *named) continue;
     const bool in_network = node(candidate).kind == NodeKind::fabric;
     // Not asked for a route: a cluster has thousands of them.
-    const bool is_elsewhere = !in_network && !may_join && node(candidate).host >= 0 &&
+    const bool is_elsewhere = !in_network && !combining().may_join && node(candidate).host >= 0 &&
                               node(candidate).host != node(nodes.front()).host;
     if (is_elsewhere) continue;
     if (profile.switch_ops(node(nodes.front()).model, in_network) == nullptr) continue;
@@ -539,7 +585,7 @@ std::optional<NodeId> Router::combining_switch(const std::vector<NodeId>& nodes,
   return known->second;
 }
 
-double Router::capacity_gbps(LinkId link) const { return impl_->graph.capacity_gbps(link); }
+double Router::capacity_gbps(LinkId link) const { return impl_->graph().capacity_gbps(link); }
 
 bool crosses_network(const Topology& topology, const Route& route) {
   return std::ranges::any_of(route.hops, [&](const Hop& hop) {

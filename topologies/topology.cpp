@@ -52,7 +52,7 @@ MemoryRates rates_at(const std::vector<WorkingSet>& sets, MemoryRates WorkingSet
 /// The profile of a name, or the one that takes its place here (Profile::on_models).
 ProfileSet::Map::const_iterator profile_here(const Topology& machine, const std::string& name) {
   const auto named = machine.profiles.find(name);
-  if (named == machine.profiles.end()) return named;
+  if (named == machine.profiles.end() || named->second.on_models.empty()) return named;
   const std::vector<NodeId> gpus = machine.gpus();
   for (const auto& row : named->second.on_models) {
     const bool are_such = std::ranges::all_of(
