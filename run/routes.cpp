@@ -26,12 +26,14 @@ class RouteChecker {
 
   std::vector<Diagnostic> check(const Ways& ways) {
     if (!find_nodes() || !find_vias()) return std::move(problems_);
+    std::size_t turn = 0;
     for (const Ways::Way& way : ways.transfers) {
+      check_interruption_at(turn++);
       if (!has_route(way.from, way.to, way.via)) {
         missing_.try_emplace(transfer_key(way.from, way.to, way.via), Missing{way});
       }
     }
-    if (!missing_.empty()) count_missing();
+    if (!missing_.empty()) count_missing(ways.groups);
     const auto lacking = std::ranges::find_if(
         ways.in_switch, [&](OpId id) { return !switch_of(program_, program_.ops[id], target_); });
     if (lacking != ways.in_switch.end()) count_without_switch(*lacking);
@@ -107,9 +109,8 @@ class RouteChecker {
     return problems_.empty();
   }
 
-  void count_missing() {
+  void count_missing(int groups) {
     SeenTransfers seen(program_);
-    const int groups = groups_run(program_, target_.rotation);
     for (OpId id = 0; id < program_.ops.size(); ++id) {
       check_interruption_at(id);
       const Op& op = program_.ops[id];

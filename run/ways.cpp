@@ -11,6 +11,7 @@ namespace espalier {
 
 Ways find_ways(const Program& program, int groups) {
   Ways ways;
+  ways.groups = groups;
   SeenTransfers seen(program);
   SwitchPlaces switches;
   for (OpId id = 0; id < program.ops.size(); ++id) {

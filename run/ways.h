@@ -20,6 +20,7 @@ struct Ways {
   };
   std::vector<Way> transfers;      ///< in the order of their first ops; not of ops in switches
   std::vector<OpId> in_switch;     ///< the first op in a switch of those between the same places
+  int groups = 1;                  ///< whose ops these are: the first ones of a folded program
   std::int64_t longest_units = 0;  ///< of all transfers
 };
 

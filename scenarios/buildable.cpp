@@ -14,7 +14,7 @@
 #include "core/words.h"
 #include "run/routes.h"
 #include "run/switches.h"
-#include "run/transfer_key.h"
+#include "scenarios/kept_programs.h"
 #include "scenarios/training_sweep.h"
 #include "topologies/placement.h"
 
@@ -123,7 +123,9 @@ LinksUsed links_used(const Program& program, const Machine& machine, const Ways&
     const NodeId node = switch_of(program, program.ops[id], {&router, machine.placement})->node;
     only_fabric = only_fabric && topology.node(node).kind == NodeKind::nvswitch;
   }
+  std::size_t turn = 0;
   for (const Ways::Way& way : ways.transfers) {
+    check_interruption_at(turn++);
     const NodeId from = node_of(program, machine.placement, way.from);
     const NodeId to = node_of(program, machine.placement, way.to);
     const Route* route =

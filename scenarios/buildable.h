@@ -12,10 +12,11 @@
 #include "ir/verify.h"
 #include "run/staging.h"
 #include "run/ways.h"
-#include "scenarios/kept_programs.h"
 #include "scenarios/study.h"
 
 namespace espalier {
+
+class KeptPrograms;
 
 /// Throws Error{unsupported} naming two of the query's ranks that
 /// neither links in scope nor relays connect, if there are any.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxPrograms = 32;
 constexpr std::size_t kMaxOps = std::size_t{1} << 18;
+constexpr std::size_t kMaxWays = std::size_t{1} << 16;  ///< of a program
 
 /// No more than the recipe of what is Algorithm::of_ranks_alone has: what else an algorithm looked
 /// at would be the first machine's.
@@ -39,6 +40,7 @@ std::shared_ptr<KeptProgram> KeptPrograms::shared(std::shared_ptr<const Program>
   while (ops_ > kMaxOps || known_.size() > kMaxPrograms) {
     // Whoever still has it: what is found out about all programs would take much memory.
     known_.front()->found = nullptr;
+    known_.front()->ways = nullptr;
     ops_ -= known_.front()->program->ops.size();
     known_.pop_front();
   }
@@ -72,11 +74,10 @@ std::shared_ptr<const Ways> KeptPrograms::ways(const Program& program, int group
       std::ranges::find_if(known_, [&](const auto& one) { return one->program.get() == &program; });
   if (known == known_.end()) return find();
   KeptProgram& kept = **known;
-  if (!kept.ways || kept.groups_of_ways != groups) {
-    kept.ways = find();
-    kept.groups_of_ways = groups;
-  }
-  return kept.ways;
+  if (kept.ways && kept.ways->groups == groups) return kept.ways;
+  auto made = find();
+  if (made->transfers.size() <= kMaxWays) kept.ways = made;
+  return made;
 }
 
 const Verification& verdict_on(KeptProgram& known) {

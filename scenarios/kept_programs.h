@@ -30,8 +30,7 @@ struct KeptProgram {
   std::shared_ptr<const Program> program;
   std::vector<Recipe> recipes = {};          ///< that it is known to be of
   std::optional<Verification> verdict = {};  ///< of one from a file, known from the beginning
-  std::shared_ptr<const Ways> ways = {};     ///< of some of its groups, once they were asked for
-  int groups_of_ways = 0;                    ///< how many
+  std::shared_ptr<const Ways> ways = {};     ///< once they were asked for, unless they are many
   std::shared_ptr<std::any> found = {};      ///< RunOptions::found, while it is among the latest
 };
 

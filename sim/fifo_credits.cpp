@@ -64,8 +64,8 @@ void FifoCredits::give_back(OpId id) {
   if (fifo == nullptr) return;
   fifo->used -= taken_[id];
   auto& waiting = fifo->waiting;
-  const auto first = std::ranges::find_if(waiting, [&](OpId one) { return !may_begin(one); });
-  freed_.insert(freed_.end(), waiting.begin(), first);
+  auto first = waiting.begin();
+  while (first != waiting.end() && may_begin(*first)) freed_.push_back(*first++);
   waiting.erase(waiting.begin(), first);
 }
 

@@ -14,7 +14,7 @@ FoundOut* found_out(const Program& program, const RunOptions& options) {
   if (found == nullptr || program.ops.size() > kMaxOps) return nullptr;
   if (!found->has_value()) found->emplace<FoundOut>(std::make_shared<TextFindings>(program));
   auto* const known = std::any_cast<FoundOut>(found);
-  CHECK(&known->text->program() == &program);
+  CHECK(known != nullptr && &known->text->program() == &program);
   return known;
 }
 

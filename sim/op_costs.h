@@ -85,7 +85,7 @@ class OpCosts {
     if (!turns_.empty()) return known_turn(op);
     return {lockstep_.seconds(op), is_early(op), is_far_on(op), is_further(op), arrivals_of(op)};
   }
-  /// Nothing where turns are known, or more than the text and these decides on them.
+  /// Nothing where turns were given, or what is lost in lockstep or arrives decides on them, too.
   std::optional<TurnRules> turn_rules() const {
     if (!turns_.empty() || !arrivals_.empty() || !lockstep_.is_none()) return std::nullopt;
     return TurnRules{has_early_, passed_ ? drift_ : 0, blocks_.streams()};

@@ -51,7 +51,7 @@ THIRD_PARTY = {
     r"pybind11/|Python\.h": r"python/.*",
     r"nlohmann/": r"(scenarios|report|tests|bench)/.*|formats/json_text\.h",
     r"Eigen/": r"(ir|exec|probe)/.*\.cpp|tests/.*",
-    r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/graph/exact\.h",
+    r"boost/": r"(planner|core|topologies|ir)/.*\.cpp|planner/graph/exact\.h|sim/(flow_engine|op_flows)\.h",
     r"Clp|Coin": r"planner/packing/packing_master\.cpp",
     r"pugixml": r"formats/xml_text\.h|tests/formats/.*",
     r"fmt/": r".*\.cpp",

@@ -329,6 +329,27 @@ TEST(NcclChoice, HasNoMoreHeadsThanChannels) {
   EXPECT_EQ(choice.graph.nvls_rate_gbps, 20);
 }
 
+/// Who asks the same question again has the same answer; another question has its own, and so have
+/// other ranks.
+TEST(NcclChoice, IsKeptForWhoAsksAgain) {
+  const Topology topology = load_topology("dgx1-v100");
+  const Router router(topology, topology.profile("kernel"));
+  const Router under_ll(topology, topology.profile("kernel:ll"));
+  const Placement all = place_ranks(router, {});
+  const Placement few = place_ranks(router, {0, 1, 2});
+  NcclSurvey survey;
+  const NcclCall small{Collective::allreduce, 8 * 1024.0};
+  const NcclCall large{Collective::allreduce, 64 * kMib};
+  const auto first = nccl_choice(small, router, all, survey);
+  EXPECT_EQ(nccl_choice(small, under_ll, all, survey), first);
+  const auto other = nccl_choice(large, router, all, survey);
+  EXPECT_NE(other, first);
+  EXPECT_EQ(other->protocol, nccl_choice(large, router, all).protocol);
+  const auto of_few = nccl_choice(large, router, few, survey);
+  EXPECT_EQ(of_few->machine.ranks, 3);
+  EXPECT_EQ(of_few->work.channels, nccl_choice(large, router, few).work.channels);
+}
+
 TEST(NcclChoice, LetsReduceHaveAQuarterUnderLl) {
   const Chooser a100("dgx-a100");
   const auto ll_gbps = [&](Collective collective) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -69,6 +70,26 @@ TEST(KeptPrograms, ShareWhatIsFoundOut) {
   EXPECT_NE(first->found, other->found);
   for (int ranks = 5; ranks < 40; ++ranks) known.shared(as_shared(ring_allreduce(ranks, false)));
   EXPECT_EQ(first->found, nullptr) << "for the latest alone";
+}
+
+/// Its ways are found once, for as many groups as are asked for.
+TEST(KeptPrograms, KnowTheirWays) {
+  KeptPrograms known;
+  const auto kept = known.shared(as_shared(ring_allreduce(4, false)));
+  const auto ways = known.ways(*kept->program, 1);
+  EXPECT_EQ(known.ways(*kept->program, 1), ways);
+  std::vector<std::pair<PlaceId, PlaceId>> pairs;
+  for (const Ways::Way& way : ways->transfers) {
+    pairs.emplace_back(way.from, way.to);
+    EXPECT_EQ(way.via, -1);
+    EXPECT_LT(way.first, kept->program->ops.size());
+  }
+  std::ranges::sort(pairs);
+  EXPECT_EQ(pairs, (std::vector<std::pair<PlaceId, PlaceId>>{{0, 1}, {1, 2}, {2, 3}, {3, 0}}));
+  EXPECT_EQ(ways->longest_units * 4, kept->program->contract.units);
+  const Program unknown = ring_allreduce(4, false);
+  EXPECT_NE(known.ways(unknown, 1), known.ways(unknown, 1));
+  EXPECT_EQ(known.ways(unknown, 1)->transfers, ways->transfers);
 }
 
 /// What depends on the number of ranks alone is built once, whatever the machine.

@@ -425,5 +425,57 @@ TEST(Router, AnswersStayWhereTheyAre) {
   EXPECT_EQ(first->hops, before.hops);
 }
 
+/// Where links are in the same order by rate, every route takes the same way.
+TEST(Router, GoesAsAnotherWhereLinksAreInTheSameOrder) {
+  int same = 0;
+  for (const char* name : {"dgx1-v100", "kesch:nodes=2", "p2.16xlarge", "dgx-a100:nodes=2"}) {
+    const Topology topology = load_topology(name);
+    const Router under_kernel(topology, topology.profile("kernel"));
+    for (const auto& [profile, unused] : topology.profiles) {
+      const Router other(topology, topology.profile(profile));
+      if (!other.goes_as(under_kernel)) continue;
+      ++same;
+      for (const NodeId from : topology.gpus()) {
+        for (const NodeId to : topology.gpus()) {
+          const Route* const route = other.route(from, to);
+          const Route* const known = under_kernel.route(from, to);
+          ASSERT_EQ(route == nullptr, known == nullptr);
+          if (route == nullptr) continue;
+          EXPECT_EQ(route->hops, known->hops) << name << ", " << profile;
+        }
+      }
+    }
+    const Router under_ll(topology, topology.profile("kernel:ll"));
+    EXPECT_TRUE(under_ll.goes_as(under_kernel)) << name;
+    EXPECT_FALSE(Router(topology, topology.profile("kernel"), LinkScope::fabric).goes_as(under_ll));
+    const Topology copy = topology;
+    EXPECT_FALSE(Router(copy, copy.profile("kernel")).goes_as(under_kernel));
+  }
+  EXPECT_GE(same, 8);
+}
+
+/// Of two ways of two hops, the one that is wider.
+TEST(Router, GoesElsewhereWhereAnotherLinkIsFaster) {
+  Builder build;
+  const NodeId a = build.add("a", NodeKind::gpu);
+  const NodeId b = build.add("b", NodeKind::gpu);
+  for (const char* kind : {"slow", "fast"}) {
+    const NodeId pcie = build.add(kind, NodeKind::pcie_switch);
+    for (const NodeId gpu : {a, b}) build.link(gpu, pcie, LinkClass::host);
+  }
+  Topology topology = build.done();
+  for (std::size_t link = 0; link < 4; ++link) topology.links[link].kind = link < 2 ? "x" : "y";
+  Profile first = topology.profile("ideal");
+  Profile second = first;
+  first.links["x"].efficiency = 0.5;
+  second.links["y"].efficiency = 0.5;
+  const Router over_y(topology, first);
+  const Router over_x(topology, second);
+  EXPECT_FALSE(over_x.goes_as(over_y));
+  EXPECT_FALSE(over_x.goes_as(Router(topology, topology.profile("ideal"))));
+  EXPECT_EQ(over_y.route(a, b)->hops.front().link, 2);
+  EXPECT_EQ(over_x.route(a, b)->hops.front().link, 0);
+}
+
 }  // namespace
 }  // namespace espalier

@@ -171,6 +171,22 @@ TEST(ProfileSet, IsSharedUntilItIsChanged) {
   EXPECT_EQ(machine.profiles.size(), built_in.size());
 }
 
+TEST(ProfileSet, SharesWhatIsInUseUntilItIsChanged) {
+  Topology machine = generic_topology("ring", {{"n", 4}});
+  const Topology copy = machine;
+  for (const std::string spec : {"nccl", "nccl:ll", "ideal"}) {
+    EXPECT_EQ(machine.shared_profile(spec), copy.shared_profile(spec));
+    EXPECT_EQ(machine.shared_profile(spec)->name, spec);
+  }
+  EXPECT_NE(machine.shared_profile("nccl:ll"), machine.shared_profile("nccl"));
+  const auto before = machine.shared_profile("nccl:ll");
+  machine.profiles["nccl"].call_overhead_s += 1;
+  EXPECT_DOUBLE_EQ(machine.profile("nccl:ll").call_overhead_s, before->call_overhead_s + 1);
+  machine.profiles["nccl"].call_overhead_s += 1;
+  EXPECT_DOUBLE_EQ(machine.profile("nccl:ll").call_overhead_s, before->call_overhead_s + 2);
+  EXPECT_EQ(copy.shared_profile("nccl:ll"), before);
+}
+
 TEST(ProfileSet, OfGenericMachinesHasTheirStartUp) {
   for (const double startup_us : {0.0, 2.0, 3.0, 2.0}) {
     const Topology machine = generic_topology("ring", {{"n", 4}, {"startup_us", startup_us}});
