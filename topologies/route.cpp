@@ -92,6 +92,12 @@ struct AccessList {
   bool ready = false;
 };
 
+/// Those that combine.
+struct CombiningSwitches {
+  std::vector<NodeId> all;
+  bool may_join = true;  ///< the GPU fabric of some host goes on in another
+};
+
 std::uint64_t pair_key(NodeId a, NodeId b) {
   return mix64(static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 |
                static_cast<std::uint32_t>(b));
@@ -132,11 +138,7 @@ struct Router::Impl {
   };
   const Links& links() const;
   const LinkGraph& graph() const { return links().graph; }
-  struct Switches {
-    std::vector<NodeId> all;  ///< that combine
-    bool may_join = true;     ///< the GPU fabric of some host goes on in another
-  };
-  const Switches& combining() const;
+  const CombiningSwitches& combining() const;
   const PathTree& tree(Net net, NodeId source);
   std::optional<std::vector<Hop>> path(Net net, NodeId from, NodeId to);
   std::optional<std::vector<Hop>> through_cpu(NodeId from, NodeId to);
@@ -162,7 +164,7 @@ struct Router::Impl {
   const LinkScope scope;
   // Found when first asked for: a machine has a router for each protocol, of which few are asked.
   mutable std::optional<Links> known_links;
-  mutable std::optional<Switches> known_switches;
+  mutable std::optional<CombiningSwitches> known_switches;
   std::unordered_map<int, std::vector<NodeId>> of_host;  ///< once accesses are
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
   std::vector<AccessList> accesses;  ///< by node
@@ -185,9 +187,9 @@ const Router::Impl::Links& Router::Impl::links() const {
   return *known_links;
 }
 
-const Router::Impl::Switches& Router::Impl::combining() const {
+const CombiningSwitches& Router::Impl::combining() const {
   if (!known_switches) {
-    Switches& made = known_switches.emplace();
+    CombiningSwitches& made = known_switches.emplace();
     for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes.size()); ++id) {
       if (node(id).combines) made.all.push_back(id);
     }
