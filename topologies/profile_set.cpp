@@ -5,12 +5,9 @@ namespace espalier {
 
 std::shared_ptr<const Profile> ProfileSet::in_use(const std::string& name,
                                                   const std::string& protocol) const {
-  const auto make = [&] { return std::make_shared<const Profile>(at(name).in_use(protocol)); };
-  // Whoever has them alone may still be changing them.
-  if (shared_.use_count() == 1) return make();
   const std::lock_guard lock(shared_->mutex);
   auto& known = shared_->in_use[{name, protocol}];
-  if (!known) known = make();
+  if (!known) known = std::make_shared<const Profile>(at(name).in_use(protocol));
   return known;
 }
 

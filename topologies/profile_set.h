@@ -33,13 +33,13 @@ class ProfileSet {
   const Profile& at(const std::string& name) const { return shared_->profiles.at(name); }
 
   /// The profile of that name with the named protocol in use, or the one for bulk data where none
-  /// is named: all copies share it. \pre it is known, and
-  /// so is the protocol
+  /// is named: all copies share it. \pre both are known
   std::shared_ptr<const Profile> in_use(const std::string& name, const std::string& protocol) const;
 
-  /// The profiles, to be changed here alone.
+  /// The profiles, to be changed here alone. What it returns is good until one is asked for as it
+  /// is in use: change more by calling it again.
   Map& edit();
-  /// The profile of that name, to be changed here alone; a new one where there is none.
+  /// The profile of that name, to be changed here alone; a new one where there is none. As edit().
   Profile& operator[](const std::string& name) { return edit()[name]; }
 
  private:

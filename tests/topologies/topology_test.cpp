@@ -172,7 +172,7 @@ TEST(ProfileSet, IsSharedUntilItIsChanged) {
 }
 
 TEST(ProfileSet, SharesWhatIsInUseUntilItIsChanged) {
-  Topology machine = generic_topology("ring", {{"n", 4}});
+  Topology machine = load_topology("dgx1-v100");
   const Topology copy = machine;
   for (const std::string spec : {"nccl", "nccl:ll", "ideal"}) {
     EXPECT_EQ(machine.shared_profile(spec), copy.shared_profile(spec));
