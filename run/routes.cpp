@@ -69,9 +69,7 @@ class RouteChecker {
     missing("host memories", program_.hosts, placement_.hosts.size());
     missing("relays", program_.relays, placement_.relays.size(), "name idle GPUs with --relay");
     if (!problems_.empty()) return false;
-    for (PlaceId place = 0; place < program_.places(); ++place) {
-      nodes_.push_back(node_of(program_, placement_, place));
-    }
+    nodes_ = nodes_of_places(program_, placement_);
     return true;
   }
 

@@ -19,4 +19,13 @@ NodeId node_of(const Program& program, const Placement& placement, PlaceId place
   CHECK(false);
 }
 
+std::vector<NodeId> nodes_of_places(const Program& program, const Placement& placement) {
+  std::vector<NodeId> nodes;
+  nodes.reserve(static_cast<std::size_t>(program.places()));
+  for (PlaceId place = 0; place < program.places(); ++place) {
+    nodes.push_back(node_of(program, placement, place));
+  }
+  return nodes;
+}
+
 }  // namespace espalier

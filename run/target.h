@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "ir/program.h"
 #include "topologies/placement.h"
 #include "topologies/rotation.h"
@@ -27,5 +29,8 @@ inline int groups_run(const Program& program, const Rotation* rotation) {
 /// The node that holds a place. \pre the placement has as many ranks, host memories and relays as
 /// the program
 NodeId node_of(const Program& program, const Placement& placement, PlaceId place);
+
+/// The nodes of all places, by place. \pre as of node_of
+std::vector<NodeId> nodes_of_places(const Program& program, const Placement& placement);
 
 }  // namespace espalier

@@ -49,14 +49,6 @@ double checked_share_of(const Router& router) {
   return gbps > 0 ? kProxyGbps / gbps : 0;
 }
 
-std::vector<NodeId> nodes_of(const Program& program, const Placement& placement) {
-  std::vector<NodeId> nodes;
-  for (PlaceId place = 0; place < program.places(); ++place) {
-    nodes.push_back(node_of(program, placement, place));
-  }
-  return nodes;
-}
-
 /// Mostly once.
 void add(ResourceList& resources, std::size_t times, ResourceId id) {
   for (std::size_t i = 0; i < times; ++i) resources.push_back(id);
@@ -72,7 +64,7 @@ MachineResources::MachineResources(const Program& program, const Target& target,
     : program_(program),
       target_(target),
       router_(*target.router),
-      nodes_(nodes_of(program, target.placement)),
+      nodes_(nodes_of_places(program, target.placement)),
       unit_(unit),
       engine_(&engine),
       message_bytes_(message_bytes),
