@@ -73,10 +73,9 @@ Program build_nccl(const BuildRequest& request) {
     keep_own(builder, 0, 0, 1, 0);
     return builder.finish();
   }
-  const auto held = choice_of(request);
-  const NcclChoice& choice = *held;
-  if (std::string note = choice.note(); !note.empty()) request.notes->push_back(std::move(note));
-  return nccl_program(request, bytes_of(request), choice);
+  const std::shared_ptr<const NcclChoice> choice = choice_of(request);
+  if (std::string note = choice->note(); !note.empty()) request.notes->push_back(std::move(note));
+  return nccl_program(request, bytes_of(request), *choice);
 }
 
 std::optional<std::string> why_not(const BuildRequest& request) {
@@ -84,14 +83,14 @@ std::optional<std::string> why_not(const BuildRequest& request) {
   if (request.in_place && !nccl_has_in_place(request.collective)) {
     return fmt::format("does not support {} in place", to_string(request.collective));
   }
-  const auto held = choice_of(request);
-  const NcclChoice& choice = *held;
+  const std::shared_ptr<const NcclChoice> choice = choice_of(request);
   const bool is_given = request.parameter(kLibraryVersion) != kOpen;
-  if (choice.machine.is_amd && is_given && version_of(request).minor != kKnownRccl.minor) {
-    return fmt::format("is {} on AMD's GPUs, of which no other version is known", choice.library());
+  if (choice->machine.is_amd && is_given && version_of(request).minor != kKnownRccl.minor) {
+    return fmt::format("is {} on AMD's GPUs, of which no other version is known",
+                       choice->library());
   }
-  if (choice.why_not.empty()) return std::nullopt;
-  return choice.why_not;
+  if (choice->why_not.empty()) return std::nullopt;
+  return choice->why_not;
 }
 
 double ops_of(const BuildRequest& request) {
@@ -106,10 +105,9 @@ std::int64_t rounds_of(const BuildRequest& request) {
 
 std::optional<std::string> recipe_of(const BuildRequest& request) {
   if (request.ranks == 1) return std::nullopt;
-  const auto held = choice_of(request);
-  const NcclChoice& choice = *held;
-  if (!choice.note().empty()) return std::nullopt;
-  return nccl_recipe(request, bytes_of(request), choice);
+  const std::shared_ptr<const NcclChoice> choice = choice_of(request);
+  if (!choice->note().empty()) return std::nullopt;
+  return nccl_recipe(request, bytes_of(request), *choice);
 }
 
 std::vector<Fold> folds_of(const BuildRequest& request) {
@@ -176,31 +174,30 @@ LibraryCall call_library(const BuildRequest& request) {
     copy_own(request, made);
     return made;
   }
-  const auto held = choice_of(request);
-  const NcclChoice& choice = *held;
-  if (!choice.why_not.empty()) return made;
-  made.protocol = to_string(choice.protocol);
-  made.parameters["algo"] = static_cast<std::int64_t>(choice.algorithm);
-  made.parameters["proto"] = static_cast<std::int64_t>(choice.protocol);
-  made.parameters["channels"] = choice.work.channels;
-  made.parameters["threads"] = choice.work.threads;
+  const std::shared_ptr<const NcclChoice> choice = choice_of(request);
+  if (!choice->why_not.empty()) return made;
+  made.protocol = to_string(choice->protocol);
+  made.parameters["algo"] = static_cast<std::int64_t>(choice->algorithm);
+  made.parameters["proto"] = static_cast<std::int64_t>(choice->protocol);
+  made.parameters["channels"] = choice->work.channels;
+  made.parameters["threads"] = choice->work.threads;
   // Ops in switches are cut by the profile where the program is not.
-  const bool is_cut = choice.machine.nodes > 1 && choice.work.chunk_bytes > 0;
-  const bool is_streamed = nccl_part_bytes(request.collective, choice.algorithm, choice.protocol,
-                                           choice.work.threads) > 0;
+  const bool is_cut = choice->machine.nodes > 1 && choice->work.chunk_bytes > 0;
+  const bool is_streamed = nccl_part_bytes(request.collective, choice->algorithm, choice->protocol,
+                                           choice->work.threads) > 0;
   made.blocks = {
       .one_per_lane = true,
-      .rate = share_of_lane(request, choice) * choice.work.threads / choice.work.most_threads,
-      .slices_per_op = choice.work.slices,
-      .ops_per_local = ops_per_local(request, choice),
+      .rate = share_of_lane(request, *choice) * choice->work.threads / choice->work.most_threads,
+      .slices_per_op = choice->work.slices,
+      .ops_per_local = ops_per_local(request, *choice),
       .ops_are_slices = is_cut,
       .streams = is_streamed,
-      .launched = launched(choice)};
-  if (choice.algorithm == NcclAlgorithm::symmetric) {
-    made.parameters[kKernel] = static_cast<std::int64_t>(choice.kernel);
+      .launched = launched(*choice)};
+  if (choice->algorithm == NcclAlgorithm::symmetric) {
+    made.parameters[kKernel] = static_cast<std::int64_t>(choice->kernel);
     made.parameters[kLibraryBuffers] = kSymmetric;
     made.runtime = kSymmetricRuntime;
-    made.blocks.rate *= nccl_symmetric_block_share(choice.kernel, choice.machine);
+    made.blocks.rate *= nccl_symmetric_block_share(choice->kernel, choice->machine);
   }
   return made;
 }

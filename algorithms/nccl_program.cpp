@@ -333,17 +333,26 @@ std::optional<std::string> nccl_recipe(const BuildRequest& request, double bytes
   if (choice.algorithm != NcclAlgorithm::ring) return std::nullopt;
   const NcclRounds rounds = rounds_of_ring(request, bytes, choice);
   if (rounds.visits() > kMostParts || request.ranks > kMostParts) return std::nullopt;
-  std::string text = fmt::format("{} units, {} channels, nodes {}", rounds.units(),
-                                 choice.work.channels, fmt::join(choice.machine.node_of_rank, ","));
+  // Without format strings: it is written for each machine that somebody asks about.
+  std::string text;
+  const auto write = [&](const char* what, const auto& numbers) {
+    text += what;
+    for (const std::int64_t number : numbers) {
+      const fmt::format_int digits(number);
+      text.append(digits.data(), digits.size()) += ' ';
+    }
+  };
+  using Numbers = std::initializer_list<std::int64_t>;
+  write("units, channels ", Numbers{rounds.units(), choice.work.channels});
+  write("nodes ", choice.machine.node_of_rank);
   for (const Ring& ring : choice.graph.rings) {
-    text +=
-        fmt::format("; ring {} relays {}", fmt::join(ring.order, ","), fmt::join(ring.relays, ","));
+    write("ring ", ring.order);
+    write("relays ", ring.relays);
   }
-  for_each_part_of_rings(request, rounds, choice,
-                         [&](int channel, const RingChannel::Part& part, std::int64_t most) {
-                           text += fmt::format("; {}: {} {} {} {} {}", channel, part.first,
-                                               part.stride, part.length, part.end, most);
-                         });
+  for_each_part_of_rings(
+      request, rounds, choice, [&](int channel, const RingChannel::Part& part, std::int64_t most) {
+        write("part ", Numbers{channel, part.first, part.stride, part.length, part.end, most});
+      });
   return text;
 }
 
