@@ -30,7 +30,7 @@ class Checker {
  public:
   Checker(const Topology& topology, const Locate& locate) : topology_(topology), locate_(locate) {}
 
-  std::vector<Diagnostic> run() {
+  std::vector<Diagnostic> run(bool with_profiles) {
     check_machine();
     for (std::size_t i = 0; i < topology_.nodes.size(); ++i) check_node(i);
     bool ends_exist = true;
@@ -38,7 +38,9 @@ class Checker {
     if (ends_exist) check_parallel_links();
     check_total();
     check_media();
-    for (const auto& [name, profile] : topology_.profiles) check_profile(name, profile);
+    if (with_profiles) {
+      for (const auto& [name, profile] : topology_.profiles) check_profile(name, profile);
+    }
     for (const auto& [name, memory] : topology_.memories) check_memory(name, memory);
     return problems_;
   }
@@ -327,6 +329,8 @@ class Checker {
   std::unordered_set<std::string_view> node_names_;
 };
 
+Location nowhere(Part, std::size_t) { return {}; }
+
 }  // namespace
 
 std::string outside(const Range& range, const std::string& what, double value) {
@@ -335,11 +339,15 @@ std::string outside(const Range& range, const std::string& what, double value) {
 }
 
 std::vector<Diagnostic> check_topology(const Topology& topology, const Locate& locate) {
-  return Checker(topology, locate).run();
+  return Checker(topology, locate).run(/*with_profiles=*/true);
 }
 
 std::vector<Diagnostic> check_topology(const Topology& topology) {
-  return check_topology(topology, [](Part, std::size_t) { return Location{}; });
+  return check_topology(topology, nowhere);
+}
+
+std::vector<Diagnostic> check_but_for_profiles(const Topology& topology) {
+  return Checker(topology, nowhere).run(/*with_profiles=*/false);
 }
 
 }  // namespace espalier
