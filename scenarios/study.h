@@ -230,7 +230,6 @@ class Study {
   Outcome answer(const Query& query);
   Machine& load(const Query& query);
   Machine make(const Query& query);
-  const Machine* routed_alike(const Query& query, const Router& router) const;
   /// Held by who uses it: preparing another may forget this one.
   std::shared_ptr<Prepared> prepare(const Query& query, Machine& machine);
   /// How many of a program's rounds are built, and how many are left out.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -193,6 +194,7 @@ struct Study::Limits {
 };
 
 struct Study::Cache {
+  /// The machine's name, GPUs, relays, the profile and links in scope.
   using MachineKey =
       std::tuple<std::string, std::vector<int>, std::vector<int>, std::string, LinkScope>;
   /// With the size of the message where programs depend on it, 0 elsewhere; and with how ranks
@@ -216,6 +218,8 @@ struct Study::Cache {
   std::set<std::string> given;  ///< those not loaded by name
   std::map<std::string, AlgorithmChoice> choices;
   std::map<MachineKey, Machine> machines;
+  /// Of these, the latest that go ways of their own. What-ifs mostly go those of a known machine.
+  std::deque<const std::pair<const MachineKey, Machine>*> leaders;
   std::map<std::pair<const Machine*, LinkScope>, Router> other_routers;  ///< than its own
   /// A program that does not fold is the same for who wants it folded and who does not.
   std::map<ProgramKey, std::shared_ptr<Prepared>> programs;
@@ -237,6 +241,13 @@ struct Study::Cache {
   std::map<BaselineKey, std::optional<Baseline>> baselines;
   std::map<ProgramKey, std::int64_t> rounds_built;  ///< where the first ones were too few
   KeptPrograms kept_programs;
+
+  /// If there is no machine, one that can do everything takes its place; only its shape matters
+  /// then.
+  static std::string machine_spec(const Query& query);
+  static MachineKey machine_key(const Query& query) {
+    return {machine_spec(query), query.gpus, query.relays, query.profile, query.links};
+  }
 
   /// What `parse_algorithm` makes of a word, read once.
   const AlgorithmChoice& choice(const std::string& algorithm) {
@@ -415,14 +426,47 @@ struct Study::Cache {
 
   Machine& keep(const MachineKey& key, Machine made) {
     kept_parts += kPartsOfAny + made.topology->nodes.size() + made.topology->links.size();
-    return machines.emplace(key, std::move(made)).first->second;
+    auto& kept = *machines.emplace(key, std::move(made)).first;
+    const bool follows = std::ranges::any_of(leaders, [&](const auto* known) {
+      return kept.second.router->shares_ways(*known->second.router);
+    });
+    if (!follows) {
+      constexpr std::size_t kMaxLeaders = 8;
+      if (leaders.size() == kMaxLeaders) leaders.pop_back();
+      leaders.push_front(&kept);
+    }
+    return kept.second;
   }
 
-  /// But for their topologies, whose files may have changed.
+  /// A known machine with the same GPUs whose routes go the router's ways; null: there is none.
+  const Machine* routed_alike(const MachineKey& key, const Router& router) const {
+    const auto alike = std::ranges::find_if(leaders, [&](const auto* known) {
+      const auto& [spec, gpus, relays, profile, links] = known->first;
+      return gpus == std::get<1>(key) && relays == std::get<2>(key) &&
+             router.goes_as(*known->second.router);
+    });
+    return alike == leaders.end() ? nullptr : &(*alike)->second;
+  }
+
+  /// The same machine under another profile, as far as the router shares ways with it; null: there
+  /// is none.
+  const Machine* under_other_profile(const MachineKey& key, const Router& router) const {
+    const auto& [spec, gpus, relays, profile, links] = key;
+    const auto begin = machines.lower_bound({spec, gpus, relays, "", LinkScope::all});
+    for (auto known = begin; known != machines.end(); ++known) {
+      const auto& [its_spec, its_gpus, its_relays, its_profile, its_links] = known->first;
+      if (its_spec != spec || its_gpus != gpus || its_relays != relays) break;
+      const bool is_same = known->second.topology.get() == &router.topology();
+      if (is_same && router.shares_ways(*known->second.router)) return &known->second;
+    }
+    return nullptr;
+  }
+
   void forget_machines_if_large() {
     if (kept_parts <= kMaxKeptParts || machines.size() <= kMinKeptMachines) return;
     forget_times(/*keeps_libraries=*/false);
     forget_programs();
+    leaders.clear();
     machines.clear();
     kept_parts = 0;
   }

@@ -18,12 +18,6 @@
 namespace espalier {
 namespace {
 
-/// If there is no machine, one that can do everything takes its place; only its shape matters then.
-std::string machine_spec(const Query& query) {
-  return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
-                                : query.topology;
-}
-
 /// Whether messages between ranks take the same ways on both.
 bool has_same_routes(const Machine& a, const Machine& b) {
   for (const NodeId from : a.placement.ranks) {
@@ -38,6 +32,11 @@ bool has_same_routes(const Machine& a, const Machine& b) {
 }
 
 }  // namespace
+
+std::string Study::Cache::machine_spec(const Query& query) {
+  return query.topology.empty() ? fmt::format("full:n={},host_gbps=25", query.ranks)
+                                : query.topology;
+}
 
 void Study::know_machine(const std::string& name, Topology machine) {
   cache_->topologies[name] = std::make_shared<const Topology>(std::move(machine));
@@ -78,8 +77,7 @@ Machine& Study::machine(const Query& query) {
 }
 
 Machine& Study::load(const Query& query) {
-  const Cache::MachineKey key{machine_spec(query), query.gpus, query.relays, query.profile,
-                              query.links};
+  const Cache::MachineKey key = Cache::machine_key(query);
   if (const auto known = cache_->machines.find(key); known != cache_->machines.end()) {
     return known->second;
   }
@@ -88,15 +86,18 @@ Machine& Study::load(const Query& query) {
 }
 
 Machine Study::make(const Query& query) {
+  const Cache::MachineKey key = Cache::machine_key(query);
   Machine made;
   made.topology = topology(query);
-  made.is_sized_by_ranks = cache_->given.contains(machine_spec(query));
+  made.is_sized_by_ranks = cache_->given.contains(std::get<0>(key));
   made.router = std::make_unique<Router>(*made.topology,
                                          made.topology->shared_profile(query.profile), query.links);
-  const Machine* const with_same_routes = routed_alike(query, *made.router);
-  if (with_same_routes != nullptr) {
-    made.placement = with_same_routes->placement;
-    made.found = found_whatever_profile(*with_same_routes->found);
+  const Machine* const alike = cache_->routed_alike(key, *made.router);
+  if (alike != nullptr) {
+    made.router->share_ways(*alike->router);
+    made.placement = alike->placement;
+    const Machine* const same = cache_->under_other_profile(key, *made.router);
+    if (same != nullptr) made.found = found_whatever_profile(*same->found);
   } else {
     made.placement = place_ranks(*made.router, query.gpus, query.relays);
   }
@@ -114,24 +115,12 @@ Machine Study::make(const Query& query) {
     if (lacking_gpu(profile->protocol, *made.topology, made.placement)) continue;
     made.other_runtimes.push_back(std::make_unique<Router>(*made.topology, profile, query.links));
   }
-  if (with_same_routes == nullptr) require_connected(made, query);
+  if (alike == nullptr) require_connected(made, query);
   return made;
 }
 
-/// One that is known under another profile, whose routes go the same ways.
-const Machine* Study::routed_alike(const Query& query, const Router& router) const {
-  const auto first = cache_->machines.lower_bound(
-      {machine_spec(query), query.gpus, query.relays, "", LinkScope::all});
-  for (auto known = first; known != cache_->machines.end(); ++known) {
-    const auto& [spec, gpus, relays, profile, links] = known->first;
-    if (spec != machine_spec(query) || gpus != query.gpus || relays != query.relays) break;
-    if (router.goes_as(*known->second.router)) return &known->second;
-  }
-  return nullptr;
-}
-
 std::shared_ptr<const Topology> Study::topology(const Query& query) {
-  const std::string spec = machine_spec(query);
+  const std::string spec = Cache::machine_spec(query);
   auto& topology = cache_->topologies[spec];
   if (!topology) topology = std::make_shared<const Topology>(open_machine(spec));
   return topology;

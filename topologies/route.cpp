@@ -17,60 +17,11 @@
 #include "core/hash_numbers.h"
 #include "core/words.h"
 #include "topologies/fabric.h"
+#include "topologies/link_rates.h"
 #include "topologies/path_tree.h"
 
 namespace espalier {
 namespace {
-
-/// GB/s of data.
-double capacity(const Link& link, const Profile& profile, const LinkProfile* row) {
-  const bool is_measured = link.measured_gbps > 0;
-  if (profile.uses_measured && is_measured) return link.measured_gbps / profile.protocol.wire;
-  const double efficiency = row == nullptr ? 1 : row->efficiency;
-  double gbps = link.gbps * link.count * efficiency;
-  // What a copy engine does not get through a host's links or a NIC, a kernel does not either.
-  const bool by_kernel = !profile.protocol.name.empty();
-  if (is_measured && by_kernel && link.link_class != LinkClass::gpu_fabric) {
-    gbps = std::min(gbps, link.measured_gbps);
-  }
-  return gbps / profile.protocol.wire;
-}
-
-/// By link, what the profile says of its kind; null: nothing.
-std::vector<const LinkProfile*> rows_of(const Topology& topology, const Profile& profile) {
-  std::vector<const LinkProfile*> rows;
-  rows.reserve(topology.links.size());
-  const Link* before = nullptr;
-  for (const Link& link : topology.links) {
-    if (before != nullptr && before->kind == link.kind) {  // mostly
-      rows.push_back(rows.back());
-    } else {
-      const auto known = profile.links.find(link.kind);
-      rows.push_back(known == profile.links.end() ? nullptr : &known->second);
-    }
-    before = &link;
-  }
-  return rows;
-}
-
-std::vector<double> capacities(const Topology& topology, const Profile& profile,
-                               const std::vector<const LinkProfile*>& rows) {
-  std::vector<double> all;
-  all.reserve(topology.links.size());
-  std::unordered_map<std::string_view, double> of_medium;
-  for (const Link& link : topology.links) {
-    all.push_back(capacity(link, profile, rows[all.size()]));
-    if (link.duplex != Duplex::shared) continue;
-    double& least = of_medium.emplace(link.medium, all.back()).first->second;
-    least = std::min(least, all.back());
-  }
-  // A medium has one rate, whatever kinds of links share it.
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Link& link = topology.links[i];
-    if (link.duplex == Duplex::shared) all[i] = of_medium.at(link.medium);
-  }
-  return all;
-}
 
 std::vector<Hop> joined(std::vector<Hop> first, const std::vector<Hop>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -92,11 +43,49 @@ struct AccessList {
   bool ready = false;
 };
 
+/// A route but for what it costs.
+struct Way {
+  RouteKind kind = RouteKind::local;
+  std::vector<Hop> hops;
+};
+
+/// Those between pairs of nodes, as far as somebody has asked.
+class KnownWays {
+ public:
+  /// Null: it is not known. Valid until the next one is added.
+  const std::optional<Way>* find(std::uint64_t pair) const {
+    const std::uint32_t number = numbers_.find(pair);
+    return number == HashNumbers::kNone ? nullptr : &ways_[number];
+  }
+  void add(std::uint64_t pair, std::optional<Way> way) {
+    numbers_.number(pair);
+    ways_.push_back(std::move(way));
+  }
+
+ private:
+  HashNumbers numbers_;
+  std::vector<std::optional<Way>> ways_;  ///< by number; nothing: there is none
+};
+
 /// Those that combine.
 struct CombiningSwitches {
   std::vector<NodeId> all;
   bool may_join = true;  ///< the GPU fabric of some host goes on in another
 };
+
+/// Whether nodes and links are the same as far as ways depend on them, but for the links' rates.
+bool are_laid_out_alike(const Topology& a, const Topology& b) {
+  if (&a == &b) return true;
+  const auto is_same_node = [](const Node& one, const Node& other) {
+    return one.kind == other.kind && one.host == other.host && one.numa == other.numa;
+  };
+  const auto is_same_link = [](const Link& one, const Link& other) {
+    return one.a == other.a && one.b == other.b && one.link_class == other.link_class;
+  };
+  return a.peer_access == b.peer_access && a.gpus_forward == b.gpus_forward &&
+         std::ranges::equal(a.nodes, b.nodes, is_same_node) &&
+         std::ranges::equal(a.links, b.links, is_same_link);
+}
 
 std::uint64_t pair_key(NodeId a, NodeId b) {
   return mix64(static_cast<std::uint64_t>(static_cast<std::uint32_t>(a)) << 32 |
@@ -132,12 +121,10 @@ struct Router::Impl {
   const Node& node(NodeId id) const { return topology.node(id); }
   bool is_gpu(NodeId id) const { return node(id).kind == NodeKind::gpu; }
 
-  struct Links {
-    LinkGraph graph;
-    std::vector<const LinkProfile*> rows;  ///< by link: see rows_of
-  };
-  const Links& links() const;
-  const LinkGraph& graph() const { return links().graph; }
+  const LinkRates& rates() const;
+  double gbps(LinkId link) const { return rates().gbps[static_cast<std::size_t>(link)]; }
+  const LinkGraph& graph() const;
+  const std::vector<LinkId>& by_rate() const;
   const CombiningSwitches& combining() const;
   const PathTree& tree(Net net, NodeId source);
   std::optional<std::vector<Hop>> path(Net net, NodeId from, NodeId to);
@@ -149,6 +136,7 @@ struct Router::Impl {
   bool passes_nics(const std::vector<Hop>& hops) const;
   double hop_more_s(const Hop& last) const;
   Route finish(RouteKind kind, std::vector<Hop> hops, bool staged) const;
+  std::optional<Way> find_way(NodeId from, NodeId to);
   std::optional<Route> compute(NodeId from, NodeId to);
   std::optional<Hop> hop(NodeId from, NodeId to) const;
   std::optional<Route> compute_via(const Router& router, NodeId from, NodeId to, NodeId via) const;
@@ -162,8 +150,11 @@ struct Router::Impl {
   const std::shared_ptr<const Profile> shared_profile;
   const Profile& profile;
   const LinkScope scope;
+  std::shared_ptr<KnownWays> ways = std::make_shared<KnownWays>();
   // Found when first asked for: a machine has a router for each protocol, of which few are asked.
-  mutable std::optional<Links> known_links;
+  mutable std::optional<LinkRates> known_rates;
+  mutable std::optional<LinkGraph> known_graph;
+  mutable std::vector<LinkId> known_by_rate;  ///< links from the slowest to the fastest
   mutable std::optional<CombiningSwitches> known_switches;
   std::unordered_map<int, std::vector<NodeId>> of_host;  ///< once accesses are
   std::array<std::unordered_map<NodeId, PathTree>, 3> trees;
@@ -178,13 +169,23 @@ struct Router::Impl {
   std::map<std::string, std::vector<NodeId>, std::less<>> via_texts;
 };
 
-const Router::Impl::Links& Router::Impl::links() const {
-  if (!known_links) {
-    std::vector<const LinkProfile*> rows = rows_of(topology, profile);
-    std::vector<double> gbps = capacities(topology, profile, rows);
-    known_links.emplace(Links{LinkGraph(topology, std::move(gbps)), std::move(rows)});
+const LinkRates& Router::Impl::rates() const {
+  if (!known_rates) known_rates = link_rates(topology, profile);
+  return *known_rates;
+}
+
+const LinkGraph& Router::Impl::graph() const {
+  if (!known_graph) known_graph.emplace(topology, rates().gbps);
+  return *known_graph;
+}
+
+const std::vector<LinkId>& Router::Impl::by_rate() const {
+  if (known_by_rate.empty()) {
+    known_by_rate.resize(topology.links.size());
+    std::iota(known_by_rate.begin(), known_by_rate.end(), LinkId{0});
+    std::ranges::sort(known_by_rate, {}, [this](LinkId link) { return gbps(link); });
   }
-  return *known_links;
+  return known_by_rate;
 }
 
 const CombiningSwitches& Router::Impl::combining() const {
@@ -358,7 +359,7 @@ Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) c
       const auto held = profile.protocol.hold_s.find(link.link_class);
       route.slice_s = held == profile.protocol.hold_s.end() ? hop_s : held->second;
     }
-    const LinkProfile* const row = links().rows[static_cast<std::size_t>(hop.link)];
+    const LinkProfile* const row = rates().rows[static_cast<std::size_t>(hop.link)];
     if (row != nullptr) route.start_up.combine(row->start_up());
   }
   if (hop_s > 0 && slowest == LinkClass::gpu_fabric) {
@@ -372,23 +373,30 @@ Route Router::Impl::finish(RouteKind kind, std::vector<Hop> hops, bool staged) c
   return route;
 }
 
-std::optional<Route> Router::Impl::compute(NodeId from, NodeId to) {
-  if (from == to) return Route{};
+std::optional<Way> Router::Impl::find_way(NodeId from, NodeId to) {
   if (auto hops = path(Net::gpu_fabric, from, to)) {
-    return finish(RouteKind::gpu_fabric, std::move(*hops), false);
+    return Way{RouteKind::gpu_fabric, std::move(*hops)};
   }
   if (scope == LinkScope::fabric) return std::nullopt;
   if (may_peer(from, to)) {
-    if (auto hops = path(Net::host, from, to)) {
-      return finish(RouteKind::peer, std::move(*hops), false);
-    }
+    if (auto hops = path(Net::host, from, to)) return Way{RouteKind::peer, std::move(*hops)};
   } else if (auto hops = through_cpu(from, to)) {
-    return finish(RouteKind::staged, std::move(*hops), true);
+    return Way{RouteKind::staged, std::move(*hops)};
   }
-  if (auto hops = through_network(from, to)) {
-    return finish(RouteKind::network, std::move(*hops), false);
-  }
+  if (auto hops = through_network(from, to)) return Way{RouteKind::network, std::move(*hops)};
   return std::nullopt;
+}
+
+std::optional<Route> Router::Impl::compute(NodeId from, NodeId to) {
+  if (from == to) return Route{};
+  const std::uint64_t key = pair_key(from, to);
+  const std::optional<Way>* way = ways->find(key);
+  if (way == nullptr) {
+    ways->add(key, find_way(from, to));
+    way = ways->find(key);
+  }
+  if (!*way) return std::nullopt;
+  return finish((*way)->kind, (*way)->hops, (*way)->kind == RouteKind::staged);
 }
 
 std::optional<Route> Router::Impl::compute_via(const Router& router, NodeId from, NodeId to,
@@ -476,17 +484,17 @@ std::shared_ptr<const Profile> Router::shared_profile() const { return impl_->sh
 Router::Router(Router&&) noexcept = default;
 
 bool Router::goes_as(const Router& other) const {
-  if (&topology_ != &other.topology_ || scope_ != other.scope_) return false;
-  std::vector<LinkId> links(topology_.links.size());
-  std::iota(links.begin(), links.end(), LinkId{0});
-  std::ranges::sort(links, {}, [&](LinkId link) { return capacity_gbps(link); });
-  return std::ranges::adjacent_find(links, [&](LinkId slower, LinkId faster) {
-           const bool is_less = capacity_gbps(slower) < capacity_gbps(faster);
-           const double there_gbps = other.capacity_gbps(slower);
-           const double next_gbps = other.capacity_gbps(faster);
-           return is_less ? there_gbps >= next_gbps : there_gbps != next_gbps;
-         }) == links.end();
+  if (scope_ != other.scope_ || !are_laid_out_alike(topology_, other.topology_)) return false;
+  return std::ranges::adjacent_find(other.impl_->by_rate(), [&](LinkId slower, LinkId faster) {
+           const bool is_less = other.capacity_gbps(slower) < other.capacity_gbps(faster);
+           const double here_gbps = capacity_gbps(slower);
+           const double next_gbps = capacity_gbps(faster);
+           return is_less ? here_gbps >= next_gbps : here_gbps != next_gbps;
+         }) == other.impl_->by_rate().end();
 }
+
+void Router::share_ways(const Router& other) { impl_->ways = other.impl_->ways; }
+bool Router::shares_ways(const Router& other) const { return impl_->ways == other.impl_->ways; }
 
 const Route* Router::route(NodeId from, NodeId to) const {
   const auto nodes = static_cast<NodeId>(topology_.nodes.size());
@@ -587,7 +595,7 @@ std::optional<NodeId> Router::combining_switch(const std::vector<NodeId>& nodes,
   return known->second;
 }
 
-double Router::capacity_gbps(LinkId link) const { return impl_->graph().capacity_gbps(link); }
+double Router::capacity_gbps(LinkId link) const { return impl_->gbps(link); }
 
 bool crosses_network(const Topology& topology, const Route& route) {
   return std::ranges::any_of(route.hops, [&](const Hop& hop) {

@@ -97,10 +97,14 @@ class Router {
   /// GB/s of one direction of a link under the profile (both directions for half and shared).
   double capacity_gbps(LinkId link) const;
 
-  /// Whether routes take the same ways as another router's, whatever they cost: those of the same
-  /// machine and scope do where links are in the same order by rate, as ways depend on nothing else
-  /// of a profile. False may be wrong.
+  /// Whether routes take the same ways as another router's, whatever they cost: between the same
+  /// nodes, over the same links, in the same scope they do where links are in the same order by
+  /// rate, as ways depend on nothing else. False may be wrong.
   bool goes_as(const Router& other) const;
+  /// Either finds no way that the other one has found, from now on. Not for use by two threads at
+  /// once, then. \pre goes_as(other)
+  void share_ways(const Router& other);
+  bool shares_ways(const Router& other) const;
 
   const Topology& topology() const { return topology_; }
   const Profile& profile() const;

@@ -84,6 +84,61 @@ TEST_F(StudyTest, ForgetsMachinesWhereThereAreMany) {
   EXPECT_EQ(again.nccl->time_s, once.nccl->time_s);
 }
 
+/// A study that was asked about other machines answers as one that was not: those laid out alike
+/// share the ways of their routes, placements, programs and what simulations found out.
+TEST_F(StudyTest, AnswersAboutAMachineWhateverItWasAskedBefore) {
+  struct About {
+    const char* machine;
+    std::vector<int> gpus = {};
+    std::vector<int> relays = {};
+  };
+  const std::vector<About> questions = {
+      {"dgx1-v100"},
+      {"dgx1-v100:nvlink2.gbps=30"},
+      {"dgx1-v100:nvlink2.gbps=2"},  // slower than PCIe
+      {"dgx1-v100:gpu0-gpu3.gbps=x2"},
+      {"dgx1-v100:without=gpu0-gpu3"},
+      {"dgx1-v100:nvlink2.gbps=30", {1, 4, 5, 7}},
+      {"dgx1-v100", {1, 4, 5, 7}},
+      {"dgx1-v100:pcie3x16.gbps=x3", {0, 1, 4}, {2}},
+      {"dgx1-v100", {0, 1, 4}, {2}},
+      {"dgx1-p100"},
+      {"p2.16xlarge"},
+      {"p2.16xlarge:nodes=2"},
+      {"p2.16xlarge:pcie3x16.gbps=x0.5"},
+      {"dgx-a100:nodes=2"},
+      {"dgx-a100:nodes=2,nvlink3.gbps=x2"},
+      {"dgx-a100:nodes=2,n1.nic0-fabric.gbps=5"},
+  };
+  for (const LinkScope links : {LinkScope::all, LinkScope::fabric}) {
+    for (const auto& [profile, algorithm] : {std::pair("nccl", "nccl"),
+                                             {"kernel", "nccl"},
+                                             {"kernel:ll", "ring"},
+                                             {"ideal", "ring"}}) {
+      for (const About& about : questions) {
+        Query one = query(about.machine, algorithm, 3'000'000);
+        one.gpus = about.gpus;
+        one.relays = about.relays;
+        one.profile = profile;
+        one.links = links;
+        SCOPED_TRACE(fmt::format("{}, {} GPUs, {} under {}, {} links", about.machine,
+                                 about.gpus.size(), algorithm, profile, to_string(links)));
+        const auto answer_of = [&](Study& study) {
+          try {
+            const Outcome outcome = study.ask(one);
+            return std::tuple(outcome.skipped.value_or(""), outcome.report.time_s, outcome.fraction,
+                              outcome.chosen);
+          } catch (const Error& error) {
+            return std::tuple(std::string(error.what()), 0.0, 0.0, Query{}.algorithm);
+          }
+        };
+        Study fresh(simulator_, &simulator_);
+        EXPECT_EQ(answer_of(study_), answer_of(fresh));
+      }
+    }
+  }
+}
+
 /// A study whose profile changes answers as one that is new, whatever it was asked before.
 TEST_F(StudyTest, AnswersByTheProfileOfNow) {
   Topology machine = load_topology("dgx1-v100");

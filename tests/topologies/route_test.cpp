@@ -448,10 +448,67 @@ TEST(Router, GoesAsAnotherWhereLinksAreInTheSameOrder) {
     const Router under_ll(topology, topology.profile("kernel:ll"));
     EXPECT_TRUE(under_ll.goes_as(under_kernel)) << name;
     EXPECT_FALSE(Router(topology, topology.profile("kernel"), LinkScope::fabric).goes_as(under_ll));
-    const Topology copy = topology;
-    EXPECT_FALSE(Router(copy, copy.profile("kernel")).goes_as(under_kernel));
   }
   EXPECT_GE(same, 8);
+}
+
+/// Whether two routers have the same routes between all nodes, and at the same costs.
+void expect_same_routes(const Router& one, const Router& other) {
+  const auto nodes = static_cast<NodeId>(one.topology().nodes.size());
+  for (NodeId from = 0; from < nodes; ++from) {
+    for (NodeId to = 0; to < nodes; ++to) {
+      const Route* const route = one.route(from, to);
+      const Route* const expected = other.route(from, to);
+      ASSERT_EQ(route == nullptr, expected == nullptr);
+      if (route == nullptr) continue;
+      EXPECT_EQ(route->kind, expected->kind);
+      EXPECT_EQ(route->hops, expected->hops);
+      EXPECT_EQ(route->latency_s, expected->latency_s);
+      EXPECT_EQ(route->start_up.s, expected->start_up.s);
+      EXPECT_EQ(route->slice_s, expected->slice_s);
+    }
+  }
+}
+
+TEST(Router, SharesWaysWithThoseOfMachinesOfOtherRates) {
+  const std::vector<std::pair<std::string, std::string>> alike = {
+      {"dgx1-v100", "dgx1-v100:nvlink2.gbps=30"},
+      {"p2.16xlarge", "p2.16xlarge:gpu0.memory_gbps=200"},
+      {"kesch:nodes=2", "kesch:nodes=2,ib_fdr.gbps=x0.9"},
+      {"dgx-a100:nodes=2", "dgx-a100:nodes=2,nvlink3.gbps=x1.1"},
+      {"mi300x", "mi300x:xgmi3.latency_us=x3"}};
+  for (const auto& [name, what_if] : alike) {
+    SCOPED_TRACE(what_if);
+    const Topology before = load_topology(name);
+    const Topology after = load_topology(what_if);
+    const Router known(before, before.profile("kernel"));
+    Router router(after, after.profile("kernel"));
+    EXPECT_FALSE(router.shares_ways(known));
+    ASSERT_TRUE(router.goes_as(known));
+    router.share_ways(known);
+    EXPECT_TRUE(router.shares_ways(known));
+    // Some of the ways are found by one, some by the other.
+    const std::vector<NodeId> gpus = before.gpus();
+    for (const NodeId to : gpus) (void)known.route(gpus.front(), to);
+    expect_same_routes(router, Router(after, after.profile("kernel")));
+    expect_same_routes(known, Router(before, before.profile("kernel")));
+  }
+}
+
+TEST(Router, GoesElsewhereOnMachinesOfOtherLinks) {
+  const Topology machine = load_topology("dgx1-v100");
+  const Router known(machine, machine.profile("kernel"));
+  const Topology copy = machine;
+  EXPECT_TRUE(Router(copy, copy.profile("kernel")).goes_as(known));
+  for (const char* other : {"dgx1-v100:without=gpu0-gpu3", "dgx1-v100:nodes=2", "dgx1-p100",
+                            "dgx1-v100:nvlink2.gbps=1"}) {
+    const Topology changed = load_topology(other);
+    EXPECT_FALSE(Router(changed, changed.profile("kernel")).goes_as(known)) << other;
+  }
+  Topology open = machine;
+  ASSERT_NE(machine.peer_access, Topology::PeerAccess::all);
+  open.peer_access = Topology::PeerAccess::all;
+  EXPECT_FALSE(Router(open, open.profile("kernel")).goes_as(known));
 }
 
 /// Of two ways of two hops, the one that is wider.
