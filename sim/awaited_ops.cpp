@@ -19,6 +19,8 @@ class AwaitedOps::Durations {
  public:
   /// `flows`: of the examples.
   Durations(const ShapeNumbers& numbers, OpFlows& flows) : numbers_(numbers) {
+    lasts_s_.reserve(numbers_.examples().size());
+    landing_s_.reserve(numbers_.examples().size());
     for (const OpId id : numbers_.examples()) {
       const FlowList& begin = flows.begin(id);
       landing_s_.push_back(begin.landing_s);

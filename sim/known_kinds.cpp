@@ -78,7 +78,7 @@ KindsKey kinds_key(const Simulation& of, OpShapes& shapes, const AlikeCosts& cos
                    const MachineResources& machine) {
   const ShapeNumbers& numbers = shapes.numbers();
   Pattern pattern;
-  for (const std::uint32_t shape : numbers.by_op()) pattern.add(shape);
+  pattern.add(numbers.hash());
   pattern.add(of.profile().fifo_steps > 0 ? 1 : 0);
   pattern.add(of.blocks.shared_blocks());
   ResourceId resources = 0;

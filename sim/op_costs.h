@@ -104,6 +104,11 @@ class OpCosts {
   }
   /// The block that carries it out, or kNoResource where its links are no faster.
   ResourceId block_of(const Op& op, std::span<const Transfer> transfers) const;
+  /// OpTurn::is_far_on. \pre it is one of the program's
+  bool is_far_on(const Op& op) const {
+    if (!turns_.empty()) return known_turn(op).is_far_on;
+    return passed_ && (*passed_)[number_of(op)] > drift_;
+  }
   /// Whether what holds its lane beside its bytes falls into the transfers of other blocks
   /// (Protocol::drift_ops). \pre it is one of the program's
   bool is_adrift(const Op& op, const Transfer& transfer) const {
@@ -124,10 +129,6 @@ class OpCosts {
   bool is_early(const Op& op) const {
     if (!turns_.empty()) return known_turn(op).is_early;
     return has_early_ && (*passed_)[number_of(op)] <= program_.ranks();
-  }
-  bool is_far_on(const Op& op) const {
-    if (!turns_.empty()) return known_turn(op).is_far_on;
-    return passed_ && (*passed_)[number_of(op)] > drift_;
   }
   double local_s(const Op& op) const;
   std::size_t number_of(const Op& op) const {

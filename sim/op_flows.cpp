@@ -99,6 +99,23 @@ const FlowList& MachineFlows::begin(OpId id) {
   return list_;
 }
 
+bool MachineFlows::begin_on_lane(OpId id, OpId other, const FlowList& known, FlowList& made) {
+  const Op& op = program_.ops[id];
+  const std::uint16_t lane = program_.ops[other].lane;
+  const bool is_plain = op.kind == OpKind::combine && !op.in_switch && known.transfers <= 1 &&
+                        !costs_.reduces_separately(op) && !costs_.is_far_on(op);
+  if (!is_plain || blocks_.width(op.at, op.lane) != blocks_.width(op.at, lane)) {
+    return false;
+  }
+  made = known;
+  ResourceId& block = made.flows.front().alone;
+  if (block != kNoResource) {
+    block = machine_.block(op.at, op.lane, blocks_.rate(op.at, op.lane), kAnyRate);
+  }
+  again(made);
+  return true;
+}
+
 /// A copy, or a combine whose additions happen on the way or cost nothing.
 void MachineFlows::stream(const Op& op) {
   const bool is_read = costs_.reduces_by_reading(op);

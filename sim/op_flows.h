@@ -77,6 +77,9 @@ class MachineFlows final : public OpFlows {
 
   const FlowList& begin(OpId id) override;
   const FlowList& reduce(OpId id) override;
+  /// `made`: what begin(id) returns, from what it returned for an op that differs from this one in
+  /// nothing but its lane. False: not that easily, and `made` is as it was.
+  bool begin_on_lane(OpId id, OpId other, const FlowList& known, FlowList& made);
   /// Those that another op of the same shape starts, or so many others.
   const FlowList& again(const FlowList& list, double times = 1);
   bool reduces_separately(OpId id) const override {

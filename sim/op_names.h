@@ -25,10 +25,18 @@ class OpNames {
     int group = 0;
   };
 
-  /// Refers to the program. `groups`: groups_run
-  OpNames(const Program& program, int groups)
-      // Of all groups, those of a round would not stand one behind the other.
-      : OpNames(program, groups, groups > 1 ? Rounds{} : find_rounds(program).value_or(Rounds{})) {}
+  /// Refers to the program. `groups`: groups_run. `rounds`: the program's. Of all groups, the ops
+  /// of a round would not stand one behind the other: then they do not matter.
+  OpNames(const Program& program, int groups, const Rounds& rounds)
+      : program_(program),
+        groups_(static_cast<OpId>(groups)),
+        rounds_(groups == 1 ? rounds : Rounds{}) {
+    if (groups == 1) return;
+    CHECK(size() < std::numeric_limits<OpId>::max());
+    LaneNumbers lanes;
+    for (const Op& op : program.ops) lane_of_.push_back(lanes.number(op.at, op.lane));
+    lanes_ = lanes.size() * groups_;
+  }
 
   /// The ops of a program that has no rounds, or whose operands do not tell.
   static OpNames without_rounds(const Program& program) { return {program, 1, Rounds{}}; }
@@ -51,15 +59,6 @@ class OpNames {
   }
 
  private:
-  OpNames(const Program& program, int groups, const Rounds& rounds)
-      : program_(program), groups_(static_cast<OpId>(groups)), rounds_(rounds) {
-    if (groups == 1) return;
-    CHECK(size() < std::numeric_limits<OpId>::max());
-    LaneNumbers lanes;
-    for (const Op& op : program.ops) lane_of_.push_back(lanes.number(op.at, op.lane));
-    lanes_ = lanes.size() * groups_;
-  }
-
   const Program& program_;
   const OpId groups_;
   const Rounds rounds_;

@@ -20,9 +20,10 @@ bool same_places(std::span<const Operand> a, std::span<const Operand> b) {
   return true;
 }
 
-/// Whether two ops have one shape.
-bool is_same(const Program& program, const MachineFlows& flows, const Op& a, const Op& b) {
-  if (a.kind != b.kind || a.at != b.at || a.lane != b.lane) return false;
+/// Whether two ops have one shape, on whatever lanes.
+bool is_same_but_for_lane(const Program& program, const MachineFlows& flows, const Op& a,
+                          const Op& b) {
+  if (a.kind != b.kind || a.at != b.at) return false;
   if (a.kind != OpKind::combine) return program.duration_s(a) == program.duration_s(b);
   return a.length == b.length && a.via == b.via && a.in_switch == b.in_switch &&
          a.dst.place == b.dst.place && a.src_count == b.src_count && a.copy_count == b.copy_count &&
@@ -31,17 +32,26 @@ bool is_same(const Program& program, const MachineFlows& flows, const Op& a, con
          flows.turn_of(a) == flows.turn_of(b);
 }
 
-}  // namespace
+/// Whether they have one shape.
+bool is_same(const Program& program, const MachineFlows& flows, const Op& a, const Op& b) {
+  return a.lane == b.lane && is_same_but_for_lane(program, flows, a, b);
+}
 
-std::uint64_t shape_hash(const Program& program, const Op& op) {
+std::uint64_t hash_but_for_lane(const Program& program, const Op& op) {
   const auto bits = [](auto value) { return static_cast<std::uint64_t>(value); };
-  std::uint64_t hash = mix64(bits(op.at) << 20 ^ bits(op.lane) << 3 ^ bits(op.kind));
+  std::uint64_t hash = mix64(bits(op.at) << 3 ^ bits(op.kind));
   if (op.kind != OpKind::combine) {
     return mix64(hash ^ std::bit_cast<std::uint64_t>(program.duration_s(op)));
   }
   hash = mix64(hash ^ bits(op.length) << 24 ^ bits(op.dst.place));
   for (const Operand& source : program.sources_of(op)) hash = mix64(hash ^ bits(source.place));
   return hash;
+}
+
+}  // namespace
+
+std::uint64_t shape_hash(const Program& program, const Op& op) {
+  return mix64(hash_but_for_lane(program, op) ^ static_cast<std::uint64_t>(op.lane) << 20);
 }
 
 ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
@@ -59,6 +69,24 @@ ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
     number_[id] = is_next ? number_[id - 1] : number_of(program.ops[id]);
     if (number_[id] == examples_.size()) examples_.push_back(id);
   }
+  hash_ = hash_of(number_);
+  std::vector<std::uint32_t> first;  // shape of those that are the same but for their lanes
+  HashNumbers on_any_lane;
+  for (std::uint32_t shape = 0; shape < examples_.size(); ++shape) {
+    const Op& op = program.ops[examples_[shape]];
+    const std::uint32_t number =
+        on_any_lane.number(hash_but_for_lane(program, op), [&](std::uint32_t known) {
+          return is_same_but_for_lane(program, flows, program.ops[examples_[first[known]]], op);
+        });
+    if (number == first.size()) first.push_back(shape);
+    on_first_lane_.push_back(first[number]);
+  }
+}
+
+std::uint64_t ShapeNumbers::hash_of(const std::vector<std::uint32_t>& numbers) {
+  std::uint64_t hash = 0;
+  for (const std::uint32_t number : numbers) hash = mix64(hash ^ number);
+  return hash;
 }
 
 namespace {
@@ -93,11 +121,9 @@ FlowsOfGroups::FlowsOfGroups(const Program& program, const OpNames& names, const
              turns_of(program, of_first, numbers_.examples()), program.fold.groups),
       begin_(examples_.ops.size()) {}
 
-OpShapes::Shape OpShapes::found(OpFlows& flows, OpId id) {
-  Shape made;
+void OpShapes::find(OpFlows& flows, OpId id, Shape& made) {
   made.begin = flows.begin(id);
   if (flows.reduces_separately(id)) made.reduce = flows.reduce(id);
-  return made;
 }
 
 OpShapes::OpShapes(MachineFlows& flows, std::shared_ptr<const ShapeNumbers> numbers)
@@ -105,7 +131,13 @@ OpShapes::OpShapes(MachineFlows& flows, std::shared_ptr<const ShapeNumbers> numb
   shapes_.reserve(numbers_->examples().size());
   for (const OpId id : numbers_->examples()) {
     check_interruption_at(id);
-    shapes_.push_back(found(flows_, id));
+    Shape& made = shapes_.emplace_back();
+    const std::uint32_t known = numbers_->on_first_lane(numbers_->of(id));
+    const bool is_first = numbers_->of(id) == known;
+    if (is_first ||
+        !flows_.begin_on_lane(id, numbers_->examples()[known], shapes_[known].begin, made.begin)) {
+      find(flows_, id, made);
+    }
   }
 }
 

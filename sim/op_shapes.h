@@ -24,17 +24,28 @@ class ShapeNumbers {
   ShapeNumbers(const Program& program, const MachineFlows& flows);
   /// Those found of another program. `numbers`: by op; `examples`: the first op of each.
   ShapeNumbers(std::vector<std::uint32_t> numbers, std::vector<OpId> examples)
-      : number_(std::move(numbers)), examples_(std::move(examples)) {}
+      : number_(std::move(numbers)), examples_(std::move(examples)), hash_(hash_of(number_)) {}
 
   /// Counted from 0, in order of the first op of each.
   std::uint32_t of(OpId id) const { return number_[id]; }
   const std::vector<std::uint32_t>& by_op() const { return number_; }
+  /// Of the shapes of all ops.
+  std::uint64_t hash() const { return hash_; }
   /// The first op of every shape.
   const std::vector<OpId>& examples() const { return examples_; }
+  /// The first shape that differs from this one in nothing but its lane; itself where there is none
+  /// before it, or these are those of another program.
+  std::uint32_t on_first_lane(std::uint32_t shape) const {
+    return on_first_lane_.empty() ? shape : on_first_lane_[shape];
+  }
 
  private:
+  static std::uint64_t hash_of(const std::vector<std::uint32_t>& numbers);
+
   std::vector<std::uint32_t> number_;  ///< by op
   std::vector<OpId> examples_;
+  std::vector<std::uint32_t> on_first_lane_;  ///< by shape, or empty
+  std::uint64_t hash_ = 0;
 };
 
 /// The flows of all shapes.
@@ -45,8 +56,8 @@ class OpShapes final : public OpFlows {
     FlowList reduce;  ///< nothing where its operands are not added up separately
   };
 
-  /// Of the shape that an op is of.
-  static Shape found(OpFlows& flows, OpId id);
+  /// That of an op. `made`: empty.
+  static void find(OpFlows& flows, OpId id, Shape& made);
 
   /// Refers to the flows. `numbers`: of the ops whose flows these are.
   OpShapes(MachineFlows& flows, std::shared_ptr<const ShapeNumbers> numbers);

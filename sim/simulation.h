@@ -45,8 +45,8 @@ struct Simulation {
   const Program& program;
   const Target& target;
   const RunOptions& options;
-  const OpNames names;
   const std::shared_ptr<TextFindings> text;
+  const OpNames names;
   const OpGraph& graph;
   const BlockMap blocks;
   const TimeUnit unit;

@@ -3,6 +3,11 @@
 
 namespace espalier {
 
+const Rounds& TextFindings::rounds() {
+  if (!rounds_) rounds_ = find_rounds(program_).value_or(Rounds{});
+  return *rounds_;
+}
+
 std::shared_ptr<const OpsOverLinks> TextFindings::ops_over_links() {
   if (!ops_over_links_) {
     ops_over_links_ = std::make_shared<const OpsOverLinks>(espalier::ops_over_links(program_));

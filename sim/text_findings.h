@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/program.h"
+#include "ir/rounds.h"
 #include "sim/op_costs.h"
 #include "sim/op_graph.h"
 #include "sim/op_shapes.h"
@@ -21,6 +22,8 @@ class TextFindings {
 
   const Program& program() const { return program_; }
   const OpGraph& graph() const { return graph_; }
+  /// None where the program has no rounds that are alike.
+  const Rounds& rounds();
   std::shared_ptr<const OpsOverLinks> ops_over_links();
   /// Of the program's ops, whose flows these are.
   std::shared_ptr<const ShapeNumbers> shapes(const MachineFlows& flows);
@@ -28,6 +31,7 @@ class TextFindings {
  private:
   const Program& program_;
   const OpGraph graph_;
+  std::optional<Rounds> rounds_;
   std::shared_ptr<const OpsOverLinks> ops_over_links_;
   /// The latest, with what tells those of one program apart.
   std::optional<std::pair<TurnRules, std::shared_ptr<const ShapeNumbers>>> shapes_;
