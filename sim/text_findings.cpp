@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/text_findings.h"
 
+#include <cstddef>
+
 namespace espalier {
 
 const Rounds& TextFindings::rounds() {
@@ -16,10 +18,15 @@ std::shared_ptr<const OpsOverLinks> TextFindings::ops_over_links() {
 }
 
 std::shared_ptr<const ShapeNumbers> TextFindings::shapes(const MachineFlows& flows) {
+  constexpr std::size_t kMaxKept = 4;
   const std::optional<TurnRules> rules = flows.turn_rules();
-  if (rules && shapes_ && shapes_->first == *rules) return shapes_->second;
+  for (const auto& [of, numbers] : shapes_) {
+    if (rules && of == *rules) return numbers;
+  }
   auto made = std::make_shared<const ShapeNumbers>(program_, flows);
-  if (rules) shapes_.emplace(*rules, made);
+  if (!rules) return made;
+  if (shapes_.size() == kMaxKept) shapes_.pop_back();
+  shapes_.emplace_front(*rules, made);
   return made;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,8 +34,8 @@ class TextFindings {
   const OpGraph graph_;
   std::optional<Rounds> rounds_;
   std::shared_ptr<const OpsOverLinks> ops_over_links_;
-  /// The latest, with what tells those of one program apart.
-  std::optional<std::pair<TurnRules, std::shared_ptr<const ShapeNumbers>>> shapes_;
+  /// The latest first, with what tells those of one program apart: protocols do.
+  std::deque<std::pair<TurnRules, std::shared_ptr<const ShapeNumbers>>> shapes_;
 };
 
 }  // namespace espalier
