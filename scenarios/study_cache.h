@@ -462,6 +462,7 @@ struct Study::Cache {
     return nullptr;
   }
 
+  /// But for their topologies, whose files may have changed.
   void forget_machines_if_large() {
     if (kept_parts <= kMaxKeptParts || machines.size() <= kMinKeptMachines) return;
     forget_times(/*keeps_libraries=*/false);

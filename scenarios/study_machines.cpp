@@ -113,7 +113,10 @@ Machine Study::make(const Query& query) {
     const auto profile = made.topology->shared_profile(open);
     if (profile->protocol.name == made.router->profile().protocol.name) continue;
     if (lacking_gpu(profile->protocol, *made.topology, made.placement)) continue;
-    made.other_runtimes.push_back(std::make_unique<Router>(*made.topology, profile, query.links));
+    auto router = std::make_unique<Router>(*made.topology, profile, query.links);
+    const Router& known = alike != nullptr ? *alike->router : *made.router;
+    if (router->goes_as(known)) router->share_ways(known);
+    made.other_runtimes.push_back(std::move(router));
   }
   if (alike == nullptr) require_connected(made, query);
   return made;
