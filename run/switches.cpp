@@ -46,7 +46,7 @@ bool SwitchPlaces::is_new(const Program& program, const Op& op) {
 double switch_call_s(const Program& program, const Target& target) {
   double call_s = 0;
   const std::vector<Node>& nodes = target.router->topology().nodes;
-  if (std::ranges::none_of(nodes, &Node::combines)) return call_s;  // on few machines one does
+  if (std::ranges::none_of(nodes, &Node::combines)) return call_s;  // few machines have one
   SwitchPlaces seen;
   for (const Op& op : program.ops) {
     if (!op.in_switch || !seen.is_new(program, op)) continue;

@@ -25,6 +25,7 @@
 #include "scenarios/folding.h"
 #include "scenarios/kept_programs.h"
 #include "scenarios/study.h"
+#include "topologies/load.h"
 
 // What a study remembers between queries. Private to this room.
 
@@ -218,8 +219,10 @@ struct Study::Cache {
   std::set<std::string> given;  ///< those not loaded by name
   std::map<std::string, AlgorithmChoice> choices;
   std::map<MachineKey, Machine> machines;
-  /// Of these, the latest that go ways of their own. What-ifs mostly go those of a known machine.
-  std::deque<const std::pair<const MachineKey, Machine>*> leaders;
+  using KnownMachine = std::pair<const MachineKey, Machine>;
+  /// Of these, some whose routes go other ways than each other's, the latest that were of use
+  /// first. What-ifs mostly go those of a known machine.
+  std::deque<const KnownMachine*> with_own_ways;
   std::map<std::pair<const Machine*, LinkScope>, Router> other_routers;  ///< than its own
   /// A program that does not fold is the same for who wants it folded and who does not.
   std::map<ProgramKey, std::shared_ptr<Prepared>> programs;
@@ -427,48 +430,58 @@ struct Study::Cache {
   Machine& keep(const MachineKey& key, Machine made) {
     kept_parts += kPartsOfAny + made.topology->nodes.size() + made.topology->links.size();
     auto& kept = *machines.emplace(key, std::move(made)).first;
-    const bool follows = std::ranges::any_of(leaders, [&](const auto* known) {
-      return kept.second.router->shares_ways(*known->second.router);
-    });
-    if (!follows) {
-      constexpr std::size_t kMaxLeaders = 8;
-      if (leaders.size() == kMaxLeaders) leaders.pop_back();
-      leaders.push_front(&kept);
-    }
+    note_ways(kept);
     return kept.second;
   }
 
+  /// Of a machine that is known, or has become another one.
+  void note_ways(const KnownMachine& known) {
+    constexpr std::size_t kMost = 8;
+    const bool is_known = std::ranges::any_of(with_own_ways, [&](const auto* other) {
+      return other == &known || known.second.router->shares_ways(*other->second.router);
+    });
+    if (is_known) return;
+    if (with_own_ways.size() == kMost) with_own_ways.pop_back();
+    with_own_ways.push_front(&known);
+  }
+
   /// A known machine with the same GPUs whose routes go the router's ways; null: there is none.
-  const Machine* routed_alike(const MachineKey& key, const Router& router) const {
-    const auto alike = std::ranges::find_if(leaders, [&](const auto* known) {
+  const Machine* routed_alike(const MachineKey& key, const Router& router) {
+    const auto alike = std::ranges::find_if(with_own_ways, [&](const auto* known) {
       const auto& [spec, gpus, relays, profile, links] = known->first;
       return gpus == std::get<1>(key) && relays == std::get<2>(key) &&
              router.goes_as(*known->second.router);
     });
-    return alike == leaders.end() ? nullptr : &(*alike)->second;
+    if (alike == with_own_ways.end()) {
+      return same_machine(key, [&](const Router& known) { return router.goes_as(known); });
+    }
+    std::rotate(with_own_ways.begin(), alike, alike + 1);  // the first ones are kept
+    return &with_own_ways.front()->second;
   }
 
-  /// The same machine under another profile, as far as the router shares ways with it; null: there
-  /// is none.
-  const Machine* under_other_profile(const MachineKey& key, const Router& router) const {
+  /// The same machine, under another profile, with a router like that; null: there is none.
+  template <class IsLikeThat>
+  const Machine* same_machine(const MachineKey& key, IsLikeThat&& is_like_that) const {
     const auto& [spec, gpus, relays, profile, links] = key;
     const auto begin = machines.lower_bound({spec, gpus, relays, "", LinkScope::all});
     for (auto known = begin; known != machines.end(); ++known) {
       const auto& [its_spec, its_gpus, its_relays, its_profile, its_links] = known->first;
       if (its_spec != spec || its_gpus != gpus || its_relays != relays) break;
-      const bool is_same = known->second.topology.get() == &router.topology();
-      if (is_same && router.shares_ways(*known->second.router)) return &known->second;
+      if (is_like_that(*known->second.router)) return &known->second;
     }
     return nullptr;
   }
 
-  /// But for their topologies, whose files may have changed.
+  /// But for topologies from files, which may have changed.
   void forget_machines_if_large() {
     if (kept_parts <= kMaxKeptParts || machines.size() <= kMinKeptMachines) return;
     forget_times(/*keeps_libraries=*/false);
     forget_programs();
-    leaders.clear();
+    with_own_ways.clear();
     machines.clear();
+    std::erase_if(topologies, [this](const auto& known) {
+      return !given.contains(known.first) && !is_of_file(known.first);
+    });
     kept_parts = 0;
   }
 };

@@ -51,7 +51,8 @@ void Study::change_profile(const std::string& machine, const std::string& name, 
   cache_->forget_times(name != kNcclLinksProfile);
   // The machines stay where they are: programs are known by their addresses.
   know_machine(machine, std::move(changed));
-  for (auto& [key, made] : cache_->machines) {
+  for (Cache::KnownMachine& known_machine : cache_->machines) {
+    auto& [key, made] = known_machine;
     const auto& [spec, gpus, relays, of_machine, links] = key;
     if (spec != machine) continue;
     Query query;
@@ -63,6 +64,7 @@ void Study::change_profile(const std::string& machine, const std::string& name, 
     Machine now = make(query);
     if (!has_same_routes(made, now)) cache_->forget_programs_of(made);
     made = std::move(now);
+    cache_->note_ways(known_machine);
   }
 }
 
@@ -96,7 +98,10 @@ Machine Study::make(const Query& query) {
   if (alike != nullptr) {
     made.router->share_ways(*alike->router);
     made.placement = alike->placement;
-    const Machine* const same = cache_->under_other_profile(key, *made.router);
+    const auto is_same = [&](const Router& known) {
+      return &known.topology() == made.topology.get() && known.shares_ways(*made.router);
+    };
+    const Machine* const same = cache_->same_machine(key, is_same);
     if (same != nullptr) made.found = found_whatever_profile(*same->found);
   } else {
     made.placement = place_ranks(*made.router, query.gpus, query.relays);
@@ -114,6 +119,7 @@ Machine Study::make(const Query& query) {
     if (profile->protocol.name == made.router->profile().protocol.name) continue;
     if (lacking_gpu(profile->protocol, *made.topology, made.placement)) continue;
     auto router = std::make_unique<Router>(*made.topology, profile, query.links);
+    // Either will do; the known one has put its links in order before.
     const Router& known = alike != nullptr ? *alike->router : *made.router;
     if (router->goes_as(known)) router->share_ways(known);
     made.other_runtimes.push_back(std::move(router));

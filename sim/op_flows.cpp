@@ -99,6 +99,8 @@ const FlowList& MachineFlows::begin(OpId id) {
   return list_;
 }
 
+// Of a lane, costs know its width alone: OpCosts::fixed_s, local_s and block_of. Several transfers
+// share their block.
 bool MachineFlows::begin_on_lane(OpId id, OpId other, const FlowList& known, FlowList& made) {
   const Op& op = program_.ops[id];
   const std::uint16_t lane = program_.ops[other].lane;

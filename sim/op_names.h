@@ -25,12 +25,10 @@ class OpNames {
     int group = 0;
   };
 
-  /// Refers to the program. `groups`: groups_run. `rounds`: the program's. Of all groups, the ops
-  /// of a round would not stand one behind the other: then they do not matter.
+  /// Refers to the program. `groups`: groups_run. `rounds`: those of the program, where the ops of
+  /// a round stand one behind the other.
   OpNames(const Program& program, int groups, const Rounds& rounds)
-      : program_(program),
-        groups_(static_cast<OpId>(groups)),
-        rounds_(groups == 1 ? rounds : Rounds{}) {
+      : program_(program), groups_(static_cast<OpId>(groups)), rounds_(rounds) {
     if (groups == 1) return;
     CHECK(size() < std::numeric_limits<OpId>::max());
     LaneNumbers lanes;

@@ -69,7 +69,7 @@ ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
     number_[id] = is_next ? number_[id - 1] : number_of(program.ops[id]);
     if (number_[id] == examples_.size()) examples_.push_back(id);
   }
-  hash_ = hash_of(number_);
+  for (const std::uint32_t number : number_) hash_ = mix64(hash_ ^ number);
   std::vector<std::uint32_t> first;  // shape of those that are the same but for their lanes
   HashNumbers on_any_lane;
   for (std::uint32_t shape = 0; shape < examples_.size(); ++shape) {
@@ -79,14 +79,8 @@ ShapeNumbers::ShapeNumbers(const Program& program, const MachineFlows& flows)
           return is_same_but_for_lane(program, flows, program.ops[examples_[first[known]]], op);
         });
     if (number == first.size()) first.push_back(shape);
-    on_first_lane_.push_back(first[number]);
+    first_but_for_lane_.push_back(first[number]);
   }
-}
-
-std::uint64_t ShapeNumbers::hash_of(const std::vector<std::uint32_t>& numbers) {
-  std::uint64_t hash = 0;
-  for (const std::uint32_t number : numbers) hash = mix64(hash ^ number);
-  return hash;
 }
 
 namespace {
@@ -121,7 +115,7 @@ FlowsOfGroups::FlowsOfGroups(const Program& program, const OpNames& names, const
              turns_of(program, of_first, numbers_.examples()), program.fold.groups),
       begin_(examples_.ops.size()) {}
 
-void OpShapes::find(OpFlows& flows, OpId id, Shape& made) {
+void OpShapes::fill(OpFlows& flows, OpId id, Shape& made) {
   made.begin = flows.begin(id);
   if (flows.reduces_separately(id)) made.reduce = flows.reduce(id);
 }
@@ -132,11 +126,11 @@ OpShapes::OpShapes(MachineFlows& flows, std::shared_ptr<const ShapeNumbers> numb
   for (const OpId id : numbers_->examples()) {
     check_interruption_at(id);
     Shape& made = shapes_.emplace_back();
-    const std::uint32_t known = numbers_->on_first_lane(numbers_->of(id));
+    const std::uint32_t known = numbers_->first_but_for_lane(numbers_->of(id));
     const bool is_first = numbers_->of(id) == known;
     if (is_first ||
         !flows_.begin_on_lane(id, numbers_->examples()[known], shapes_[known].begin, made.begin)) {
-      find(flows_, id, made);
+      fill(flows_, id, made);
     }
   }
 }

@@ -24,27 +24,25 @@ class ShapeNumbers {
   ShapeNumbers(const Program& program, const MachineFlows& flows);
   /// Those found of another program. `numbers`: by op; `examples`: the first op of each.
   ShapeNumbers(std::vector<std::uint32_t> numbers, std::vector<OpId> examples)
-      : number_(std::move(numbers)), examples_(std::move(examples)), hash_(hash_of(number_)) {}
+      : number_(std::move(numbers)), examples_(std::move(examples)) {}
 
   /// Counted from 0, in order of the first op of each.
   std::uint32_t of(OpId id) const { return number_[id]; }
   const std::vector<std::uint32_t>& by_op() const { return number_; }
-  /// Of the shapes of all ops.
+  /// Of the shapes of all ops. 0: of another program's.
   std::uint64_t hash() const { return hash_; }
   /// The first op of every shape.
   const std::vector<OpId>& examples() const { return examples_; }
   /// The first shape that differs from this one in nothing but its lane; itself where there is none
   /// before it, or these are those of another program.
-  std::uint32_t on_first_lane(std::uint32_t shape) const {
-    return on_first_lane_.empty() ? shape : on_first_lane_[shape];
+  std::uint32_t first_but_for_lane(std::uint32_t shape) const {
+    return first_but_for_lane_.empty() ? shape : first_but_for_lane_[shape];
   }
 
  private:
-  static std::uint64_t hash_of(const std::vector<std::uint32_t>& numbers);
-
   std::vector<std::uint32_t> number_;  ///< by op
   std::vector<OpId> examples_;
-  std::vector<std::uint32_t> on_first_lane_;  ///< by shape, or empty
+  std::vector<std::uint32_t> first_but_for_lane_;  ///< by shape, or empty
   std::uint64_t hash_ = 0;
 };
 
@@ -56,8 +54,8 @@ class OpShapes final : public OpFlows {
     FlowList reduce;  ///< nothing where its operands are not added up separately
   };
 
-  /// That of an op. `made`: empty.
-  static void find(OpFlows& flows, OpId id, Shape& made);
+  /// Finds the flows of an op, and puts them where its shape is to be.
+  static void fill(OpFlows& flows, OpId id, Shape& made);
 
   /// Refers to the flows. `numbers`: of the ops whose flows these are.
   OpShapes(MachineFlows& flows, std::shared_ptr<const ShapeNumbers> numbers);

@@ -144,7 +144,7 @@ bool simulate_again(const Simulation& of, KindsOnMachine& known,
   MachineFlows flows = known.flows(of.message_bytes);
   const OneOfAlike& one = *known.kinds().one;
   OneOfEach each{known.kinds()};
-  for (const OpId id : one.examples) OpShapes::find(flows, id, each.of_examples.emplace_back());
+  for (const OpId id : one.examples) OpShapes::fill(flows, id, each.of_examples.emplace_back());
   KnownFlows of_examples(each.numbers, each.of_examples, flows);
   if (!known.holds_for(each.of_examples, each.numbers, of_examples)) return false;
   each.transfers = known.transfers();

@@ -46,6 +46,11 @@ std::shared_ptr<TextFindings> text_of(const Program& program, const RunOptions& 
   return found != nullptr ? found->text : std::make_shared<TextFindings>(program);
 }
 
+/// Of all groups, the ops of a round would not stand one behind the other.
+Rounds rounds_of(TextFindings& text, const Target& target) {
+  return groups_run(text.program(), target.rotation) == 1 ? text.rounds() : Rounds{};
+}
+
 }  // namespace
 
 double slowest_link_gbps(const Router& router) {
@@ -67,7 +72,7 @@ Simulation::Simulation(const Program& of, const Target& on, const RunOptions& as
       target(on),
       options(as),
       text(text_of(of, as)),
-      names(of, groups_run(of, on.rotation), text->rounds()),
+      names(of, groups_run(of, on.rotation), rounds_of(*text, on)),
       graph(text->graph()),
       blocks(of, graph, on, as.blocks),
       unit(slowest_link_gbps(*on.router)),

@@ -20,11 +20,11 @@ std::shared_ptr<const OpsOverLinks> TextFindings::ops_over_links() {
 std::shared_ptr<const ShapeNumbers> TextFindings::shapes(const MachineFlows& flows) {
   constexpr std::size_t kMaxKept = 4;
   const std::optional<TurnRules> rules = flows.turn_rules();
+  if (!rules) return std::make_shared<const ShapeNumbers>(program_, flows);
   for (const auto& [of, numbers] : shapes_) {
-    if (rules && of == *rules) return numbers;
+    if (of == *rules) return numbers;
   }
   auto made = std::make_shared<const ShapeNumbers>(program_, flows);
-  if (!rules) return made;
   if (shapes_.size() == kMaxKept) shapes_.pop_back();
   shapes_.emplace_front(*rules, made);
   return made;

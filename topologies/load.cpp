@@ -247,6 +247,8 @@ Topology load_unchanged(const Spec& spec, const ForeignReader& foreign) {
 
 }  // namespace
 
+bool is_of_file(const std::string& spec) { return is_path(parse_spec(spec).name); }
+
 Topology load_topology(const std::string& text) { return load_topology(text, nullptr); }
 
 Topology load_topology(const std::string& text, const ForeignReader& foreign) {

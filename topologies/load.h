@@ -28,6 +28,10 @@ using ForeignReader = std::function<std::optional<Topology>(
 /// The same, where a path may also lead to such a file.
 Topology load_topology(const std::string& spec, const ForeignReader& foreign);
 
+/// Whether it names a file, which may be another one the next time. Throws as load_topology does
+/// for what can't be a name.
+bool is_of_file(const std::string& spec);
+
 /// Parses YAML text of schema `espalier.topology/1` (docs/topologies.md). `nodes` > 0 overrides the
 /// cluster size. `file` names the text in messages, and `compose` looks for files beside it. Throws
 /// Error{input} with every problem, Error{usage} when the machine has no such cluster size.

@@ -36,8 +36,8 @@ class ProfileSet {
   /// is named: all copies share it. \pre both are known
   std::shared_ptr<const Profile> in_use(const std::string& name, const std::string& protocol) const;
 
-  /// The profiles, to be changed here alone. What it returns is good until one is asked for as it
-  /// is in use: change more by calling it again.
+  /// The profiles, to be changed here alone. What it returns is good until the set is copied or a
+  /// profile is asked for as it is in use: who changes more calls it again.
   Map& edit();
   /// The profile of that name, to be changed here alone; a new one where there is none. As edit().
   Profile& operator[](const std::string& name) { return edit()[name]; }

@@ -52,19 +52,20 @@ struct Way {
 /// Those between pairs of nodes, as far as somebody has asked.
 class KnownWays {
  public:
-  /// Null: it is not known. Valid until the next one is added.
-  const std::optional<Way>* find(std::uint64_t pair) const {
-    const std::uint32_t number = numbers_.find(pair);
-    return number == HashNumbers::kNone ? nullptr : &ways_[number];
-  }
-  void add(std::uint64_t pair, std::optional<Way> way) {
-    numbers_.number(pair);
-    ways_.push_back(std::move(way));
+  /// `find()` is asked where it is not known. Nothing: there is none.
+  template <class Find>
+  const std::optional<Way>& get(std::uint64_t pair, Find&& find) {
+    std::uint32_t number = numbers_.find(pair);
+    if (number == HashNumbers::kNone) {
+      ways_.push_back(find());
+      number = numbers_.number(pair);
+    }
+    return ways_[number];
   }
 
  private:
   HashNumbers numbers_;
-  std::vector<std::optional<Way>> ways_;  ///< by number; nothing: there is none
+  std::deque<std::optional<Way>> ways_;  ///< by number
 };
 
 /// Those that combine.
@@ -112,9 +113,9 @@ std::span<const LinkScope> all_link_scopes() {
 }
 
 struct Router::Impl {
-  Impl(const Topology& machine, std::shared_ptr<const Profile> rates, LinkScope links)
+  Impl(const Topology& machine, std::shared_ptr<const Profile> in_use, LinkScope links)
       : topology(machine),
-        shared_profile(std::move(rates)),
+        shared_profile(std::move(in_use)),
         profile(*shared_profile),
         scope(links) {}
 
@@ -150,7 +151,7 @@ struct Router::Impl {
   const std::shared_ptr<const Profile> shared_profile;
   const Profile& profile;
   const LinkScope scope;
-  std::shared_ptr<KnownWays> ways = std::make_shared<KnownWays>();
+  std::shared_ptr<KnownWays> ways;  ///< null: shared with nobody, and in the routes alone
   // Found when first asked for: a machine has a router for each protocol, of which few are asked.
   mutable std::optional<LinkRates> known_rates;
   mutable std::optional<LinkGraph> known_graph;
@@ -389,14 +390,10 @@ std::optional<Way> Router::Impl::find_way(NodeId from, NodeId to) {
 
 std::optional<Route> Router::Impl::compute(NodeId from, NodeId to) {
   if (from == to) return Route{};
-  const std::uint64_t key = pair_key(from, to);
-  const std::optional<Way>* way = ways->find(key);
-  if (way == nullptr) {
-    ways->add(key, find_way(from, to));
-    way = ways->find(key);
-  }
-  if (!*way) return std::nullopt;
-  return finish((*way)->kind, (*way)->hops, (*way)->kind == RouteKind::staged);
+  const auto found = [&] { return find_way(from, to); };
+  std::optional<Way> way = ways ? ways->get(pair_key(from, to), found) : found();
+  if (!way) return std::nullopt;
+  return finish(way->kind, std::move(way->hops), way->kind == RouteKind::staged);
 }
 
 std::optional<Route> Router::Impl::compute_via(const Router& router, NodeId from, NodeId to,
@@ -493,8 +490,15 @@ bool Router::goes_as(const Router& other) const {
          }) == other.impl_->by_rate().end();
 }
 
-void Router::share_ways(const Router& other) { impl_->ways = other.impl_->ways; }
-bool Router::shares_ways(const Router& other) const { return impl_->ways == other.impl_->ways; }
+void Router::share_ways(const Router& other) {
+  std::shared_ptr<KnownWays>& ways = other.impl_->ways;
+  if (!ways) ways = std::make_shared<KnownWays>();
+  impl_->ways = ways;
+}
+
+bool Router::shares_ways(const Router& other) const {
+  return impl_->ways && impl_->ways == other.impl_->ways;
+}
 
 const Route* Router::route(NodeId from, NodeId to) const {
   const auto nodes = static_cast<NodeId>(topology_.nodes.size());

@@ -97,11 +97,12 @@ class Router {
   /// GB/s of one direction of a link under the profile (both directions for half and shared).
   double capacity_gbps(LinkId link) const;
 
-  /// Whether routes take the same ways as another router's, whatever they cost: between the same
-  /// nodes, over the same links, in the same scope they do where links are in the same order by
-  /// rate, as ways depend on nothing else. False may be wrong.
+  /// Whether routes take the same ways as another router's, whatever they cost. Where nodes are of
+  /// the same kinds, hosts and sockets, links of the same classes join the same ends, and the same
+  /// peers have access and GPUs forward, ways follow from the scope and the order of links by rate.
+  /// False may be wrong.
   bool goes_as(const Router& other) const;
-  /// Either finds no way that the other one has found, from now on. Not for use by two threads at
+  /// From now on, what one of them finds the others need not. Not for use by several threads at
   /// once, then. \pre goes_as(other)
   void share_ways(const Router& other);
   bool shares_ways(const Router& other) const;

@@ -346,7 +346,7 @@ std::vector<Diagnostic> check_topology(const Topology& topology) {
   return check_topology(topology, nowhere);
 }
 
-std::vector<Diagnostic> check_but_for_profiles(const Topology& topology) {
+std::vector<Diagnostic> check_without_profiles(const Topology& topology) {
   return Checker(topology, nowhere).run(/*with_profiles=*/false);
 }
 

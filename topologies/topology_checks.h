@@ -55,8 +55,8 @@ using Locate = std::function<Location(Part part, std::size_t index)>;
 /// `check_topology` with places.
 std::vector<Diagnostic> check_topology(const Topology& topology, const Locate& locate);
 
-/// The same for a machine whose profiles are those of one that has passed: they have most of the
-/// figures.
-std::vector<Diagnostic> check_but_for_profiles(const Topology& topology);
+/// The same for a machine whose profiles are those of one that has passed: most of what is checked
+/// is in them.
+std::vector<Diagnostic> check_without_profiles(const Topology& topology);
 
 }  // namespace espalier

@@ -418,7 +418,7 @@ void change_machine(Topology& machine, const std::vector<MachineChange>& changes
   changer.check_lost_links();
   if (problems.all().size() > problems_before) return;
   changer.remove_lost_links();
-  for (const Diagnostic& problem : check_but_for_profiles(machine)) problems.add(problem);
+  for (const Diagnostic& problem : check_without_profiles(machine)) problems.add(problem);
 }
 
 }  // namespace espalier

@@ -33,7 +33,7 @@ std::string change_subject(const MachineChange& change);
 /// "without=gpu0-gpu1"
 std::string to_string(const MachineChange& change);
 
-/// Changes a machine that has passed `check_topology`; afterwards it passes again, or there
+/// Changes a machine that has passed `check_topology`; afterwards it passes again, or there are
 /// problems. A figure measured on changed links is scaled with them. A GPU's speed is that of all
 /// it does itself: computation, reductions, reads and writes. Changed nodes and links remember how
 /// (`what_if`).

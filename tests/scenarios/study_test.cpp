@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "algorithms/machine_findings.h"
 #include "core/file.h"
 #include "exec/host/host_backend.h"
 #include "scenarios/chooser.h"
@@ -71,6 +72,7 @@ TEST_F(StudyTest, ForgetsMachinesWhereThereAreMany) {
   };
   const Outcome once = study_.ask(about(0));
   const std::weak_ptr<const MachineFindings> known = study_.machine(about(0)).found;
+  const std::weak_ptr<const Topology> topology = study_.machine(about(0)).topology;
   study_.make_room();
   EXPECT_FALSE(known.expired());  // one machine is not many
   int asked = 1;
@@ -79,6 +81,7 @@ TEST_F(StudyTest, ForgetsMachinesWhereThereAreMany) {
     study_.ask(about(asked));
   }
   EXPECT_LT(asked, 2000);
+  EXPECT_TRUE(topology.expired());
   const Outcome again = study_.ask(about(0));
   EXPECT_EQ(again.report.time_s, once.report.time_s);
   EXPECT_EQ(again.nccl->time_s, once.nccl->time_s);
@@ -98,6 +101,7 @@ TEST_F(StudyTest, AnswersAboutAMachineWhateverItWasAskedBefore) {
       {"dgx1-v100:nvlink2.gbps=2"},  // slower than PCIe
       {"dgx1-v100:gpu0-gpu3.gbps=x2"},
       {"dgx1-v100:without=gpu0-gpu3"},
+      {"dgx1-v100:without=gpu1-gpu2"},  // as many links, others
       {"dgx1-v100:nvlink2.gbps=30", {1, 4, 5, 7}},
       {"dgx1-v100", {1, 4, 5, 7}},
       {"dgx1-v100:pcie3x16.gbps=x3", {0, 1, 4}, {2}},
@@ -166,6 +170,48 @@ TEST_F(StudyTest, AnswersByTheProfileOfNow) {
         EXPECT_EQ(outcome.fraction, expected.fraction) << query.algorithm;
       }
     }
+  }
+}
+
+/// The order of links by rate is another one after the change, and back: routes that machines laid
+/// out alike share must be those of now.
+TEST_F(StudyTest, AnswersByTheRoutesOfNow) {
+  for (const char* const name : {"one", "other"}) {
+    study_.know_machine(name, load_topology("dgx1-v100"));
+  }
+  for (const double efficiency : {1.0, 0.01, 0.5}) {
+    for (const char* const changed : {"one", "other"}) {
+      Topology machine = load_topology("dgx1-v100");
+      Profile& profile = machine.profiles["kernel"];
+      profile.links["nvlink2"].efficiency = efficiency;
+      study_.change_profile(changed, "kernel", profile);
+      Study fresh(simulator_, &simulator_);
+      fresh.know_machine(changed, machine);
+      for (const char* const algorithm : {"ring", "nccl"}) {
+        Query asked = query(changed, algorithm, 1 << 20);
+        asked.profile = "kernel";
+        EXPECT_EQ(study_.ask(asked).report.time_s, fresh.ask(asked).report.time_s)
+            << changed << ", " << algorithm << ", " << efficiency;
+      }
+    }
+  }
+}
+
+/// More machines than a study compares with each other: those of one name are still compared.
+TEST_F(StudyTest, FindsOutOnceForAllProfilesWhatNcclDoes) {
+  const auto about = [](int number, const char* profile) {
+    Query asked = query(fmt::format("dgx-a100:nodes=2,without=n0.gpu{}-n0.nvswitch", number % 8),
+                        "nccl", 1 << 20);
+    if (number >= 8) asked.topology = fmt::format("dgx-a100:nodes={}", number);
+    asked.profile = profile;
+    return asked;
+  };
+  constexpr int kMachines = 12;
+  for (int number = 0; number < kMachines; ++number) study_.machine(about(number, "kernel"));
+  for (int number = 0; number < kMachines; ++number) {
+    EXPECT_EQ(study_.machine(about(number, "kernel:ll")).found->nccl,
+              study_.machine(about(number, "kernel")).found->nccl)
+        << about(number, "kernel").topology;
   }
 }
 

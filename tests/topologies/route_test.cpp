@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/topologies/machine_fixture.h"
 
@@ -505,10 +509,21 @@ TEST(Router, GoesElsewhereOnMachinesOfOtherLinks) {
     const Topology changed = load_topology(other);
     EXPECT_FALSE(Router(changed, changed.profile("kernel")).goes_as(known)) << other;
   }
-  Topology open = machine;
   ASSERT_NE(machine.peer_access, Topology::PeerAccess::all);
-  open.peer_access = Topology::PeerAccess::all;
-  EXPECT_FALSE(Router(open, open.profile("kernel")).goes_as(known));
+  const auto change = [&](const char* what, const std::function<void(Topology&)>& make) {
+    Topology changed = machine;
+    make(changed);
+    EXPECT_FALSE(Router(changed, changed.profile("kernel")).goes_as(known)) << what;
+  };
+  change("access", [](Topology& of) { of.peer_access = Topology::PeerAccess::all; });
+  change("forwarding", [](Topology& of) { of.gpus_forward = true; });
+  change("kind", [](Topology& of) { of.nodes.front().kind = NodeKind::cpu; });
+  change("host", [](Topology& of) { ++of.nodes.front().host; });
+  change("socket", [](Topology& of) { ++of.nodes.front().numa; });
+  change("class", [](Topology& of) { of.links.front().link_class = LinkClass::host; });
+  change("ends", [](Topology& of) { std::swap(of.links.front().a, of.links.front().b); });
+  change("other end", [](Topology& of) { of.links.front().b = of.links.front().b == 5 ? 6 : 5; });
+  change("nodes", [](Topology& of) { of.nodes.push_back(of.nodes.back()); });
 }
 
 /// Of two ways of two hops, the one that is wider.
@@ -529,7 +544,11 @@ TEST(Router, GoesElsewhereWhereAnotherLinkIsFaster) {
   const Router over_y(topology, first);
   const Router over_x(topology, second);
   EXPECT_FALSE(over_x.goes_as(over_y));
-  EXPECT_FALSE(over_x.goes_as(Router(topology, topology.profile("ideal"))));
+  const Router over_first(topology, topology.profile("ideal"));  // all are as fast
+  for (const Router* router : {&over_x, &over_y}) {
+    EXPECT_FALSE(router->goes_as(over_first));
+    EXPECT_FALSE(over_first.goes_as(*router));
+  }
   EXPECT_EQ(over_y.route(a, b)->hops.front().link, 2);
   EXPECT_EQ(over_x.route(a, b)->hops.front().link, 0);
 }
