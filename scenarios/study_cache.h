@@ -219,10 +219,10 @@ struct Study::Cache {
   std::set<std::string> given;  ///< those not loaded by name
   std::map<std::string, AlgorithmChoice> choices;
   std::map<MachineKey, Machine> machines;
-  using KnownMachine = std::pair<const MachineKey, Machine>;
-  /// Of these, some whose routes go other ways than each other's, the latest that were of use
-  /// first. What-ifs mostly go those of a known machine.
-  std::deque<const KnownMachine*> with_own_ways;
+  using MachineEntry = std::pair<const MachineKey, Machine>;
+  /// Some of these, no two of which share ways; the most recently used first. What-ifs mostly go
+  /// those of a known machine.
+  std::deque<const MachineEntry*> with_own_ways;
   std::map<std::pair<const Machine*, LinkScope>, Router> other_routers;  ///< than its own
   /// A program that does not fold is the same for who wants it folded and who does not.
   std::map<ProgramKey, std::shared_ptr<Prepared>> programs;
@@ -434,15 +434,16 @@ struct Study::Cache {
     return kept.second;
   }
 
-  /// Of a machine that is known, or has become another one.
-  void note_ways(const KnownMachine& known) {
+  /// To be called for a machine that is new, or was replaced in place.
+  void note_ways(const MachineEntry& entry) {
     constexpr std::size_t kMost = 8;
+    std::erase(with_own_ways, &entry);
     const bool is_known = std::ranges::any_of(with_own_ways, [&](const auto* other) {
-      return other == &known || known.second.router->shares_ways(*other->second.router);
+      return entry.second.router->shares_ways(*other->second.router);
     });
     if (is_known) return;
     if (with_own_ways.size() == kMost) with_own_ways.pop_back();
-    with_own_ways.push_front(&known);
+    with_own_ways.push_front(&entry);
   }
 
   /// A known machine with the same GPUs whose routes go the router's ways; null: there is none.
@@ -455,7 +456,7 @@ struct Study::Cache {
     if (alike == with_own_ways.end()) {
       return same_machine(key, [&](const Router& known) { return router.goes_as(known); });
     }
-    std::rotate(with_own_ways.begin(), alike, alike + 1);  // the first ones are kept
+    std::rotate(with_own_ways.begin(), alike, alike + 1);  // the last one is the one to drop
     return &with_own_ways.front()->second;
   }
 
@@ -472,17 +473,17 @@ struct Study::Cache {
     return nullptr;
   }
 
-  /// But for topologies from files, which may have changed.
+  /// Topologies from files stay, as the files may have changed since, and so do those given.
   void forget_machines_if_large() {
     if (kept_parts <= kMaxKeptParts || machines.size() <= kMinKeptMachines) return;
     forget_times(/*keeps_libraries=*/false);
     forget_programs();
     with_own_ways.clear();
     machines.clear();
+    kept_parts = 0;
     std::erase_if(topologies, [this](const auto& known) {
       return !given.contains(known.first) && !is_of_file(known.first);
     });
-    kept_parts = 0;
   }
 };
 

@@ -51,8 +51,8 @@ void Study::change_profile(const std::string& machine, const std::string& name, 
   cache_->forget_times(name != kNcclLinksProfile);
   // The machines stay where they are: programs are known by their addresses.
   know_machine(machine, std::move(changed));
-  for (Cache::KnownMachine& known_machine : cache_->machines) {
-    auto& [key, made] = known_machine;
+  for (Cache::MachineEntry& entry : cache_->machines) {
+    auto& [key, made] = entry;
     const auto& [spec, gpus, relays, of_machine, links] = key;
     if (spec != machine) continue;
     Query query;
@@ -64,7 +64,7 @@ void Study::change_profile(const std::string& machine, const std::string& name, 
     Machine now = make(query);
     if (!has_same_routes(made, now)) cache_->forget_programs_of(made);
     made = std::move(now);
-    cache_->note_ways(known_machine);
+    cache_->note_ways(entry);
   }
 }
 
@@ -119,7 +119,7 @@ Machine Study::make(const Query& query) {
     if (profile->protocol.name == made.router->profile().protocol.name) continue;
     if (lacking_gpu(profile->protocol, *made.topology, made.placement)) continue;
     auto router = std::make_unique<Router>(*made.topology, profile, query.links);
-    // Either will do; the known one has put its links in order before.
+    // Either will do; the known one has its links sorted already.
     const Router& known = alike != nullptr ? *alike->router : *made.router;
     if (router->goes_as(known)) router->share_ways(known);
     made.other_runtimes.push_back(std::move(router));
@@ -130,9 +130,11 @@ Machine Study::make(const Query& query) {
 
 std::shared_ptr<const Topology> Study::topology(const Query& query) {
   const std::string spec = Cache::machine_spec(query);
-  auto& topology = cache_->topologies[spec];
-  if (!topology) topology = std::make_shared<const Topology>(open_machine(spec));
-  return topology;
+  if (const auto known = cache_->topologies.find(spec); known != cache_->topologies.end()) {
+    return known->second;
+  }
+  auto made = std::make_shared<const Topology>(open_machine(spec));
+  return cache_->topologies.emplace(spec, std::move(made)).first->second;
 }
 
 int Study::ranks(const Query& query) {

@@ -99,8 +99,8 @@ const FlowList& MachineFlows::begin(OpId id) {
   return list_;
 }
 
-// Of a lane, costs know its width alone: OpCosts::fixed_s, local_s and block_of. Several transfers
-// share their block.
+// Costs depend on a lane only through its width and its block (OpCosts::fixed_s, local_s and
+// block_of). Where an op has several transfers, the block is among the resources that they share.
 bool MachineFlows::begin_on_lane(OpId id, OpId other, const FlowList& known, FlowList& made) {
   const Op& op = program_.ops[id];
   const std::uint16_t lane = program_.ops[other].lane;

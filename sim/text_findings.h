@@ -34,7 +34,7 @@ class TextFindings {
   const OpGraph graph_;
   std::optional<Rounds> rounds_;
   std::shared_ptr<const OpsOverLinks> ops_over_links_;
-  /// The last that were found first, with what tells those of one program apart: protocols do.
+  /// The most recently found first, with what tells those of one program apart: protocols do.
   std::deque<std::pair<TurnRules, std::shared_ptr<const ShapeNumbers>>> shapes_;
 };
 

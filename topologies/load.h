@@ -28,8 +28,8 @@ using ForeignReader = std::function<std::optional<Topology>(
 /// The same, where a path may also lead to such a file.
 Topology load_topology(const std::string& spec, const ForeignReader& foreign);
 
-/// Whether it names a file, which may be another one the next time. Throws as load_topology does
-/// for what can't be a name.
+/// Whether it names a file, whose content may have changed by the next time. Throws Error{usage}
+/// for what cannot be a name.
 bool is_of_file(const std::string& spec);
 
 /// Parses YAML text of schema `espalier.topology/1` (docs/topologies.md). `nodes` > 0 overrides the

@@ -151,9 +151,9 @@ struct Router::Impl {
   const std::shared_ptr<const Profile> shared_profile;
   const Profile& profile;
   const LinkScope scope;
-  std::shared_ptr<KnownWays> ways;  ///< null: shared with nobody, and in the routes alone
-  // Found when first asked for: a machine has a router for each protocol, of which few are asked.
+  std::shared_ptr<KnownWays> ways;  ///< null: shared with nobody, and kept in `routes` only
   mutable std::optional<LinkRates> known_rates;
+  // Found when first asked for: a machine has a router for each protocol, of which few are asked.
   mutable std::optional<LinkGraph> known_graph;
   mutable std::vector<LinkId> known_by_rate;  ///< links from the slowest to the fastest
   mutable std::optional<CombiningSwitches> known_switches;

@@ -97,13 +97,14 @@ class Router {
   /// GB/s of one direction of a link under the profile (both directions for half and shared).
   double capacity_gbps(LinkId link) const;
 
-  /// Whether routes take the same ways as another router's, whatever they cost. Where nodes are of
-  /// the same kinds, hosts and sockets, links of the same classes join the same ends, and the same
-  /// peers have access and GPUs forward, ways follow from the scope and the order of links by rate.
-  /// False may be wrong.
+  /// Whether routes take the same ways as another router's, whatever they cost. Nodes must be of
+  /// the same kinds, hosts and sockets, links of the same classes between the same ends, and peer
+  /// access and forwarding by GPUs the same; then ways follow from the scope and the order of links
+  /// by rate. False may be wrong.
   bool goes_as(const Router& other) const;
-  /// From now on, what one of them finds the others need not. Not for use by several threads at
-  /// once, then. \pre goes_as(other)
+  /// From now on, a way that one of them finds is known to all that share, and to those no longer
+  /// with which this one shared before. Not for use by several threads at once, then.
+  /// \pre goes_as(other)
   void share_ways(const Router& other);
   bool shares_ways(const Router& other) const;
 

@@ -70,6 +70,13 @@ TEST_F(StudyTest, ForgetsMachinesWhereThereAreMany) {
     one.judge = number == 0;
     return one;
   };
+  EXPECT_THROW(study_.ask(query("dgx1-v100:foo", "ring", 8)), Error);  // is no machine to forget
+  study_.know_machine("given", load_topology("ring:n=4,gbps=7"));
+  const double given_s = study_.ask(query("given", "ring", 8'000'000)).report.time_s;
+  const std::string file = temp_file("machine.yaml");
+  write_file(file, print_topology(load_topology("dgx1-v100")));
+  const double of_file_s = study_.ask(query(file, "ring", 8'000'000)).report.time_s;
+  write_file(file, print_topology(load_topology("dgx1-p100")));
   const Outcome once = study_.ask(about(0));
   const std::weak_ptr<const MachineFindings> known = study_.machine(about(0)).found;
   const std::weak_ptr<const Topology> topology = study_.machine(about(0)).topology;
@@ -85,6 +92,8 @@ TEST_F(StudyTest, ForgetsMachinesWhereThereAreMany) {
   const Outcome again = study_.ask(about(0));
   EXPECT_EQ(again.report.time_s, once.report.time_s);
   EXPECT_EQ(again.nccl->time_s, once.nccl->time_s);
+  EXPECT_EQ(study_.ask(query("given", "ring", 8'000'000)).report.time_s, given_s);
+  EXPECT_EQ(study_.ask(query(file, "ring", 8'000'000)).report.time_s, of_file_s);
 }
 
 /// A study that was asked about other machines answers as one that was not: those laid out alike
@@ -176,9 +185,15 @@ TEST_F(StudyTest, AnswersByTheProfileOfNow) {
 /// The order of links by rate is another one after the change, and back: routes that machines laid
 /// out alike share must be those of now.
 TEST_F(StudyTest, AnswersByTheRoutesOfNow) {
-  for (const char* const name : {"one", "other"}) {
+  for (const char* const name : {"one", "other", "as it was"}) {
     study_.know_machine(name, load_topology("dgx1-v100"));
   }
+  const auto about = [](const char* machine, const char* algorithm) {
+    Query asked = query(machine, algorithm, 1 << 20);
+    asked.profile = "kernel";
+    return asked;
+  };
+  const double unchanged_s = study_.ask(about("as it was", "ring")).report.time_s;
   for (const double efficiency : {1.0, 0.01, 0.5}) {
     for (const char* const changed : {"one", "other"}) {
       Topology machine = load_topology("dgx1-v100");
@@ -188,11 +203,11 @@ TEST_F(StudyTest, AnswersByTheRoutesOfNow) {
       Study fresh(simulator_, &simulator_);
       fresh.know_machine(changed, machine);
       for (const char* const algorithm : {"ring", "nccl"}) {
-        Query asked = query(changed, algorithm, 1 << 20);
-        asked.profile = "kernel";
+        const Query asked = about(changed, algorithm);
         EXPECT_EQ(study_.ask(asked).report.time_s, fresh.ask(asked).report.time_s)
             << changed << ", " << algorithm << ", " << efficiency;
       }
+      EXPECT_EQ(study_.ask(about("as it was", "ring")).report.time_s, unchanged_s);
     }
   }
 }

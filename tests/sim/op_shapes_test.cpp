@@ -63,6 +63,7 @@ std::size_t expect_flows_of_ops(const TestMachine& machine, const Program& progr
   std::size_t on_other_lanes = 0;
   for (std::uint32_t shape = 0; shape < numbers->examples().size(); ++shape) {
     const OpId id = numbers->examples()[shape];
+    EXPECT_LE(numbers->first_but_for_lane(shape), shape);
     if (numbers->first_but_for_lane(shape) < shape) ++on_other_lanes;
     expect_same(shapes.begin(id), one_by_one.machine.begin(id));
     if (shapes.reduces_separately(id)) {
