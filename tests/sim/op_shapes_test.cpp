@@ -111,10 +111,10 @@ TEST(OpShapes, HaveTheFlowsOfOpsWithSeveralTransfers) {
     for (int rank = 0; rank < kRanks; ++rank) {
       const auto input = [&](int of) { return builder.input((rank + of) % kRanks, lane, 1); };
       for (const int dst : {0, 1}) {
-        builder.combine(builder.tmp((rank + dst) % kRanks, lane + 2 * dst, 1),
+        builder.combine(builder.tmp((rank + dst) % kRanks, lane + kRanks * dst, 1),
                         {input(0), input(1), input(3)}, {.lane = lane, .at = rank});
       }
-      builder.copy(builder.tmp(rank, 4 + lane, 1), input(0), {.lane = lane});
+      builder.copy(builder.tmp(rank, 2 * kRanks + lane, 1), input(0), {.lane = lane});
     }
   }
   const Program program = builder.finish();
